@@ -6,7 +6,6 @@ other rendezvous in common: the port of ``MASTER_PORT`` belongs to torchrun itse
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import time
@@ -197,11 +196,6 @@ def connect_to(directory: Path, name: str) -> socket.socket:
     connection = socket.create_connection((host, int(port)), TIMEOUT)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
-
-
-def environment_number(name: str, default: int) -> int:
-    """Return a number of the environment: ``RANK`` or ``WORLD_SIZE``."""
-    return int(os.environ.get(name) or default)
 
 
 def _bytes_of(values: Values) -> memoryview:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import socket
 import statistics
 import sys
@@ -23,7 +24,6 @@ from collectives import (
     ServerExchange,
     Values,
     connect_to,
-    environment_number,
     join_ring,
     publish_address,
     serve_parameters,
@@ -56,7 +56,8 @@ def main(arguments: list[str]) -> None:
     if options.serve:
         serve(options, count)
         return
-    rank, size = environment_number("RANK", 0), environment_number("WORLD_SIZE", 1)
+    rank = int(os.environ.get("RANK") or 0)
+    size = int(os.environ.get("WORLD_SIZE") or 1)
     exchange: Ring | ServerExchange
     if options.exchange == SERVER:
         exchange = ServerExchange(connect_to(options.directory, SERVER))

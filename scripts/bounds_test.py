@@ -22,7 +22,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.version import Version
-from wheel_test import CELLS, environment, run
+from wheel_test import CELLS, build_wheel, environment, run
 
 ROOT = Path(__file__).resolve().parent.parent
 SMOKE = ROOT / "scripts" / "bounds_smoke.py"
@@ -69,9 +69,7 @@ def main() -> None:
         for version in PYTHONS:
             for resolution in RESOLUTIONS:
                 compile_versions(uv, version, resolution, work, env)
-        build = (sys.executable, "-m", "build", "--wheel", "--outdir", work / "dist", ROOT)
-        run(*build, cwd=work, env=env)
-        wheel = next((work / "dist").glob("*.whl"))
+        wheel = build_wheel(work, env)
         trees = (None, unpacked_python(work / "tree", SUITE, PACKAGES))
         for tree in trees if trees[1] else trees[:1]:
             for resolution in RESOLUTIONS:

@@ -15,10 +15,16 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
-from wheel_test import PROGRAM, check_extra_missing, environment, run
+from wheel_test import (
+    JUPYTERLAB,
+    PROGRAM,
+    build_wheel,
+    check_extra_missing,
+    environment,
+    run,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
-JUPYTERLAB = "jupyterlab>=4.6,<5"
 #: TensorFlow's byte code takes minutes on a busy machine.
 INSTALL_SECONDS = 1800
 #: Each installation, and the extras that it has.
@@ -69,9 +75,7 @@ def main() -> None:
         work = Path(scratch)
         cache = os.environ.get("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip"))
         env = {**environment(work), "PIP_CACHE_DIR": cache}
-        build = (sys.executable, "-m", "build", "--wheel", "--outdir", work / "dist", ROOT)
-        run(*build, cwd=work, env=env)
-        wheel = next((work / "dist").glob("*.whl"))
+        wheel = build_wheel(work, env)
         lab = sizes(install(work / "lab", JUPYTERLAB, work, env))
         rows = [f"| JupyterLab | {lab} | | |"]
         for name in chosen:

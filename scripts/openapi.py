@@ -65,7 +65,7 @@ DESCRIPTIONS = {
     "resume": "Continue from the newest checkpoint.",
     "name": "Name of the version; by default one is made.",
 }
-#: What the methods that read a parameter or a field return for a missing one.
+#: Methods of a handler that read a field of the body, and a parameter of the query.
 _BODY_READERS = ("body_text", "body_flag")
 _QUERY_READERS = ("query_int", "query_text", "get_query_arguments")
 

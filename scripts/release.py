@@ -32,6 +32,7 @@ from packaging.version import InvalidVersion, Version
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
+from wheel_test import digest_of, run
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = "jupyter-submarine"
@@ -248,12 +249,12 @@ def local_index(folder: Path) -> Iterator[str]:
         )
         HTTPServer(application, max_buffer_size=1 << 30).add_sockets(sockets)
 
-    def run() -> None:
+    def serve_forever() -> None:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(serve())
         loop.run_forever()
 
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=serve_forever, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}/"
@@ -266,11 +267,6 @@ def local_index(folder: Path) -> Iterator[str]:
 
 def _quiet(_handler: RequestHandler) -> None:
     """Log no requests."""
-
-
-def digest_of(file: Path) -> str:
-    """Return the SHA-256 of a file."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def rehearse(version: str) -> None:
@@ -384,21 +380,12 @@ def install(files: list[Path], address: str, version: str, work: Path) -> None:
 
 def step(*command: str | Path, cwd: Path, **variables: str) -> str:
     """Run a command of this environment with these variables; return its output."""
-    words = [str(word) for word in command]
-    print("  $", *words, flush=True)
     dropped = ("PYTHON", "SUBMARINE_", "VIRTUAL_ENV", "TWINE_", "SKIP_JUPYTER_BUILDER")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     search = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
-    words[0] = shutil.which(words[0], path=search) or words[0]
-    done = subprocess.run(
-        words, cwd=cwd, env={**kept, "PATH": search, **variables}, capture_output=True, text=True,
-        timeout=900, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(
-            f"exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-        )
-    return done.stdout
+    program = shutil.which(command[0], path=search) or command[0]
+    env = {**kept, "PATH": search, **variables}
+    return run(program, *command[1:], cwd=cwd, env=env, timeout=900)
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
 """Run the parts of `make check`, `make test` or `make test-full`, one after another.
 
 Parts that are `beside` others run one after another in the background, with their own scratch
-directory. Their output is printed when each command has ended. All parts run, even
-after a failure. A part that takes three times its budget is killed.
+directory. Their output is printed when each command has ended. All parts run, even after a failure.
+A part that takes three times its budget is killed.
 Tests that failed in at most three files are repeated once in a new process (a server that is shared
 by the tests of a file fails for all of them), and the table names them. Fix a test that often
 appears there.
@@ -149,8 +149,8 @@ def run_process(
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "NO_MKDOCS_2_WARNING": "1",
     }
-    # Where Python is told to write no bytecode, each of the thousands of processes compiles this
-    # project again. An installed package has its bytecode.
+    # With this variable, each of the thousands of processes compiles the project again. An
+    # installed package has its bytecode.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with subprocess.Popen(
         command,

@@ -2,8 +2,7 @@
 
 On Python 3.11 the traced tests of `make check` take more than ten minutes of CPU time, so they are
 part of `make test-full`. Python 3.12 and newer trace by `sys.monitoring`, at a small part of that
-cost.
-`.venv/bin/coverage html` shows the lines afterwards.
+cost. `.venv/bin/coverage html` shows the lines afterwards.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ finally:
     client.stop_channels()
     manager.shutdown_kernel(now=True)
 """
+JUPYTERLAB = "jupyterlab>=4.6,<5"
 PROGRAM = "import sys\nprint('hello from the wheel', sys.version_info[:2])\n"
 
 
@@ -73,6 +74,13 @@ def run(
     if done.returncode:
         sys.exit(f"exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return done.stdout + (done.stderr if errors else "")
+
+
+def build_wheel(work: Path, env: dict[str, str]) -> Path:
+    """Build the wheel of the source tree; return its path."""
+    build = (sys.executable, "-m", "build", "--wheel", "--outdir", work / "dist", ROOT)
+    run(*build, cwd=work, env=env)
+    return next((work / "dist").glob("*.whl"))
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -108,7 +116,7 @@ def main() -> None:
         check_commands(binaries, work, env)
         check_extras(binaries, work, env)
         check_notebook(binaries, work, env)
-        run(*pip, "jupyterlab>=4.6,<5", cwd=work, env=env)
+        run(*pip, JUPYTERLAB, cwd=work, env=env)
         check_extensions(binaries, work, env)
     print(f"  {wheel.name} works on its own")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -101,11 +101,15 @@ class JobStarter:
                     job.cancel("the test is over")
 
 
-def _within(seconds: float, condition: Callable[[], T | None], promise: str) -> T:
+def _within(
+    seconds: float, condition: Callable[[], T | None], promise: str | Callable[[], str]
+) -> T:
     """Return the first true value of a condition; fail with a sentence after a time."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"{promise} (not within {seconds:g} s)"
+        if time.monotonic() > deadline:
+            sentence = promise if isinstance(promise, str) else promise()
+            raise AssertionError(f"{sentence} (not within {seconds:g} s)")
         time.sleep(_PAUSE)
     return value
 
@@ -132,7 +136,7 @@ class BackendContract:
         self.backend: Backend = contract_session.backend()
         self.jobs = contract_jobs
 
-    def _waits(self, condition: Callable[[], T | None], promise: str) -> T:
+    def _waits(self, condition: Callable[[], T | None], promise: str | Callable[[], str]) -> T:
         return _within(self.subject.patience, condition, promise)
 
     def _started(self, source: str, **fields: Any) -> Job:
@@ -155,11 +159,10 @@ class BackendContract:
             _observe(self.backend, job)
             return not list(self.subject.leftovers(job.id))
 
-        deadline = time.monotonic() + self.subject.patience
-        while not clean():
-            left: Iterable[str] = self.subject.leftovers(job.id)
-            assert time.monotonic() < deadline, f"the ended job {job.id} has left {list(left)}"
-            time.sleep(_PAUSE)
+        self._waits(
+            clean,
+            lambda: f"the ended job {job.id} has left {list(self.subject.leftovers(job.id))}",
+        )
 
     def test_it_is_registered_under_its_name(self) -> None:
         """The name of the class, of the entry point and of the profile are the same."""

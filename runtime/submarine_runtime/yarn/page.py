@@ -123,7 +123,7 @@ class ApplicationMaster:
     def __init__(self) -> None:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
             os.environ.pop(name, None)  # The master is never behind a proxy.
-        # cost: skein with gRPC, which a node may lack.
+        # cost: a module that only the connection to a master on YARN needs.
         from submarine_runtime.yarn.skein_import import import_skein
 
         skein = import_skein()

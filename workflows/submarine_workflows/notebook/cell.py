@@ -17,6 +17,8 @@ from submarine_jobs.commands.grammar import CellVerb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_runtime.translation import _
+
+# `headless` and `model` load modules that need the extra at the first use of a name.
 from submarine_workflows import headless, model
 from submarine_workflows.display import Caption, workflow_output
 from submarine_workflows.local import missing_notebooks

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+# Its modules load at the first use of a name: most processes start no TensorBoard.
 from submarine_jobs import tensorboards
 from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError

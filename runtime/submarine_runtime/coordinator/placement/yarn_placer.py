@@ -23,7 +23,7 @@ from submarine_runtime.protocol import (
     Role,
 )
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import application
+from submarine_runtime.yarn import application, import_skein
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0
@@ -47,9 +47,6 @@ class YarnPlacer(Placer):
     def __init__(self, config: CoordinatorConfig, directory: str, address: str) -> None:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
             os.environ.pop(name, None)  # The master is never behind a proxy.
-        # cost: skein with gRPC, which a node may lack.
-        from submarine_runtime.yarn import import_skein
-
         skein = import_skein()
         self._config, self._address, self._proto = config, address, skein.proto
         self._client = skein.ApplicationClient.from_current()
