@@ -55,7 +55,6 @@ from submarine_runtime.storage import (
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
-    OwnPage,
     PageThread,
     first_change,
     reachable_host,
@@ -369,6 +368,8 @@ class Coordinator:
     def _yarn_page(self, loop: EventLoop) -> PageThread | None:
         if not skein_started_container():
             return None
+        # cost: http.server, which a job on this machine does not need.
+        from submarine_runtime.yarn import OwnPage
 
         def report(sentence: str) -> None:
             loop.inbox.post({"type": "note", "kind": "yarn_page", "detail": sentence})

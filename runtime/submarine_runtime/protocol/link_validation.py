@@ -37,8 +37,11 @@ def read_link_line(data: bytes) -> dict[str, Any]:
         raise ValueError("the line is nested too deeply") from exc
     if not isinstance(value, dict):
         raise ValueError("the line is not a JSON object")
-    cleaned: dict[str, Any] = json_safe(value)
-    return cleaned
+    # Without these bytes there is no lone surrogate, and no deep nesting: most lines are heartbeats.
+    if b"\\u" in data or data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        value = json_safe(value)
+    checked: dict[str, Any] = value
+    return checked
 
 
 def json_safe(value: Any, depth: int = MAX_DEPTH) -> Any:
@@ -99,10 +102,11 @@ def _check(
             raise ValueError(f"{name!r} has the wrong form in a line of type {kind[:20]!r}")
 
 
-def _integer(text: str) -> int:
+def _integer(text: str) -> int | None:
     if len(text.lstrip("-")) > MAX_DIGITS:
         raise ValueError("an integer has too many digits")
-    return int(text)
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 63 else None
 
 
 def _finite(text: str) -> float:

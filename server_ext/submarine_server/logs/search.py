@@ -222,34 +222,53 @@ def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterat
     window, line = _line_before(read, begin)
     base, at, size = begin - len(window), begin, FIRST_PIECE
     place = begin
-    while at < end and most > 0:
+    while at < end:
         data = read(at, min(size, end - at))
         size = min(size * GROWTH, LARGEST_PIECE)
-        window += data
         at += len(data)
         last = at >= end or not data
         if last:
             at = end
-        whole, until = _whole_lines(window, last=last)
-        hits, place = [], max(place, base)
-        for match in pattern.finditer(window, place - base, whole):
-            low, high = match.span()
-            if low >= until:
-                break
-            if low == high:
-                continue
-            place = base + high
-            hits.append(_hit(window, base, low, high, line))
-            if len(hits) >= most:
-                break
-        most -= len(hits)
-        yield SearchStep(hits, place if most <= 0 else max(place, base + until), len(data))
-        place = max(place, base + until)
-        if until and window[until - 1 : until] == b"\n":
-            line = base + until
-        else:
-            until = max(0, until - CONTEXT)
-        window, base = window[until:], base + until
+        for text, offset, added, final in _texts(window, base, data, last=last):
+            window, base = text, offset
+            whole, until = _whole_lines(window, last=final)
+            hits, place = [], max(place, base)
+            for match in pattern.finditer(window, place - base, whole):
+                low, high = match.span()
+                if low >= until:
+                    break
+                if low == high:
+                    continue
+                place = base + high
+                hits.append(_hit(window, base, low, high, line))
+                if len(hits) >= most:
+                    break
+            most -= len(hits)
+            yield SearchStep(hits, place if most <= 0 else max(place, base + until), added)
+            if most <= 0:
+                return
+            place = max(place, base + until)
+            if until and window[until - 1 : until] == b"\n":
+                line = base + until
+            else:
+                until = max(0, until - CONTEXT)
+            window, base = window[until:], base + until
+
+
+def _texts(
+    window: bytes, base: int, data: bytes, *, last: bool
+) -> Iterator[tuple[bytes, int, int, bool]]:
+    """Yield texts to search: bytes, offset, number of new bytes, whether the log ends there.
+
+    The line that continues from the piece before is a text of its own, so that the piece is not
+    copied.
+    """
+    joined = data.find(b"\n") + 1 if window else 0
+    if joined:
+        yield window + data[:joined], base, joined, False
+        yield data, base + len(window), len(data) - joined, last
+    else:
+        yield window + data, base, len(data), last
 
 
 def _whole_lines(window: bytes, *, last: bool) -> tuple[int, int]:

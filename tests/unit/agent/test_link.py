@@ -231,6 +231,11 @@ def test_what_an_agent_sends_can_always_be_read() -> None:
     }
 
 
+def test_text_and_integers_that_cannot_be_written_again_are_replaced() -> None:
+    data = b'{"detail":"\\ud800x","n":9223372036854775808,"least":-9223372036854775808}'
+    assert read_link_line(data) == {"detail": "?x", "n": None, "least": -(1 << 63)}
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [

@@ -144,6 +144,7 @@ def test_a_remote_server_is_identified_by_its_address(
 def test_a_system_that_does_not_report_users_causes_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(peers, "_NETLINK", None)
     monkeypatch.setattr(peers, "_TABLES", ("/nowhere/tcp",))
     caplog.set_level(logging.WARNING)
     with served(AccessPolicy("127.0.0.1", 1)) as (_, port):
@@ -151,7 +152,14 @@ def test_a_system_that_does_not_report_users_causes_a_warning(
     assert "every user of this machine can run code" in caplog.text
 
 
-def test_users_of_connections_are_read_from_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["netlink", "tables"])
+def test_users_of_connections_are_read_from_the_kernel(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "netlink":
+        monkeypatch.setattr(peers, "_TABLES", ())  # only a closed connection needs them
+    else:
+        monkeypatch.setattr(peers, "_NETLINK", None)
     families = [(socket.AF_INET, "127.0.0.1", "127.0.0.1"), (socket.AF_INET6, "::1", "::1")]
     families.append((socket.AF_INET6, "::", "127.0.0.1"))  # as a Java server listens
     for family, listen, host in families:
