@@ -45,6 +45,7 @@ from .quantities import (
 )
 from .record_reader import (
     InvalidRecordError as InvalidRecordError,
+    prepare_reader as prepare_reader,
     read_part as read_part,
     read_record as read_record,
 )

@@ -37,7 +37,7 @@ def read_link_line(data: bytes) -> dict[str, Any]:
         raise ValueError("the line is nested too deeply") from exc
     if not isinstance(value, dict):
         raise ValueError("the line is not a JSON object")
-    # Without these bytes there is no lone surrogate, and no deep nesting: most lines are heartbeats.
+    # Most lines are heartbeats: without these bytes no surrogate is alone and nothing is nested.
     if b"\\u" in data or data.count(b"{") + data.count(b"[") > MAX_DEPTH:
         value = json_safe(value)
     checked: dict[str, Any] = value

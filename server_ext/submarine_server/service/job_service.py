@@ -21,9 +21,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, UsageError
-
-# Loads the reader of records (10 ms) at start: otherwise the first request waits for it.
-from submarine_jobs.model import read_record  # noqa: F401
+from submarine_jobs.model import prepare_reader
 from submarine_runtime.translation import _
 from submarine_server.service.job_details import JobDetailsCache
 
@@ -99,6 +97,7 @@ class JobService:
     """
 
     def __init__(self, profile: str = "", root: Path | None = None) -> None:
+        prepare_reader()
         self.profile = profile
         self.details = JobDetailsCache(root)
         self._cluster = CallLimiter(MAX_CALLS)
