@@ -10,7 +10,7 @@ enums, dataclasses, ``list[X]``, ``Sequence[X]``,
 from __future__ import annotations
 
 import sys
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Callable, Mapping, TypeVar
@@ -44,19 +44,35 @@ class FieldError(ValueError):
         return FieldError(self.problem, f"{name}.{self.path}" if self.path else str(name))
 
 
-def to_json(value: Any) -> Any:
-    """Return plain JSON values: a dataclass as a dict, an enum member as its value."""
+def to_json(value: Any, *, defaults: bool = True) -> Any:
+    """Return plain JSON values: a dataclass as a dict, an enum member as its value.
+
+    Parameters
+    ----------
+    defaults
+        Whether to write fields that have their defaults; ``from_json`` does not need them.
+    """
     if type(value) in _ATOMS:
         return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {key: to_json(item) for key, item in value.items()}
+        return {key: to_json(item, defaults=defaults) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
+        return [to_json(item, defaults=defaults) for item in value]
     if is_dataclass(value):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return {
+            field.name: to_json(getattr(value, field.name), defaults=defaults)
+            for field in fields(value)
+            if defaults or not _has_default(value, field)
+        }
     return value
+
+
+def _has_default(value: Any, field: Field[Any]) -> bool:
+    if field.default_factory is not MISSING:
+        return bool(getattr(value, field.name) == field.default_factory())
+    return field.default is not MISSING and bool(getattr(value, field.name) == field.default)
 
 
 def from_json(cls: type[T], data: Any) -> T:

@@ -73,7 +73,9 @@ _almost = st.recursive(
 
 @given(_wholes)
 def test_round_trip(value: Whole) -> None:
-    assert from_json(Whole, json.loads(json.dumps(to_json(value)))) == value
+    for defaults in (True, False):
+        data = json.dumps(to_json(value, defaults=defaults))
+        assert from_json(Whole, json.loads(data)) == value
 
 
 @given(_wholes, _json)

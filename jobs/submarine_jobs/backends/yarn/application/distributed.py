@@ -89,7 +89,7 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
     script = _SCRIPT.format(
         name=layout.COORDINATOR,
         end=END,
-        orders=json.dumps(to_json(orders), sort_keys=True),
+        orders=json.dumps(to_json(orders, defaults=False), sort_keys=True),
         python=quote(parts.coordinator_python),
     )
     tags = {TAG, tag_of(orders.record.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}

@@ -100,7 +100,8 @@ def cached(submission: Submission, path: str, kind: str = FILE) -> File:
 
 def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
     """Return the shell script that writes ``agent.json`` and executes the agent."""
-    agent = json.dumps(to_json(orders), sort_keys=True)  # one line, ASCII
+    # One line, ASCII.
+    agent = json.dumps(to_json(orders, defaults=False), sort_keys=True)
     links = "".join(_link(name, item.target) for name, item in container_names(submission.spec))
     return _SCRIPT.format(end=END, agent=agent, links=links, python=quote(python))
 

@@ -27,7 +27,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol import to_json
+from submarine_runtime.protocol import AgentConfig, from_json
 from tests.configurations import make_agent_config
 
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes]]
@@ -265,7 +265,7 @@ def test_nothing_of_the_users_is_seen_by_the_shell(tmp_path: Path) -> None:
     script = agent_script(submission, "/bin/e cho'", submission.agent)
     script = script.replace("exec ", "echo ")
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=True)
-    assert json.loads((tmp_path / "agent.json").read_text()) == to_json(agent)
+    assert from_json(AgentConfig, json.loads((tmp_path / "agent.json").read_text())) == agent
     assert (tmp_path / "agent.json").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "hacked").exists()
     assert b"/bin/e cho'" in done.stdout
