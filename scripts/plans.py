@@ -68,11 +68,11 @@ LINT = Part(
 )
 # The browsers' plugin takes half a second in each worker. A test that hangs fails after its own
 # time limit, with its stack.
-UNIT_TESTS = pytest("tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwright")
-UNIT = Part("unit", 110, (UNIT_TESTS,), real=True)
-#: Without the tests that take half a second or more, and with fewer random examples.
+UNIT_TESTS = ("-q", "tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwright")
+UNIT = Part("unit", 110, (tool("python", "scripts/unit_coverage.py", *UNIT_TESTS),), real=True)
+#: Without the tests that take a third of a second or more, and with fewer random examples.
 QUICK = ("-m", "not slow", "--hypothesis-profile", "quick")
-QUICK_UNIT = replace(UNIT, budget=60, commands=((*UNIT_TESTS, *QUICK),))
+QUICK_UNIT = replace(UNIT, budget=60, commands=(pytest(*UNIT_TESTS[1:], *QUICK),))
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` if the front end is set up: changes of Python code do not need Node.js.
 QUICK_FRONT_END = Part(
@@ -135,7 +135,6 @@ PLANS = {
         *STATIC,
         Part("version bounds", 1800, (tool("python", "scripts/bounds_test.py"),)),
         Part("extras", 900, (tool("python", "scripts/extras_test.py"),)),
-        Part("coverage", 1200, (tool("python", "scripts/unit_coverage.py"),)),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
     ),

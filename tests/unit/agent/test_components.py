@@ -220,6 +220,7 @@ def test_the_application_of_a_container() -> None:
 # --- segments
 
 
+@pytest.mark.slow
 def test_segments_join_and_stay_few(tmp_path: Path) -> None:
     log, job = tmp_path / "log", tmp_path / "job"
     job.mkdir()

@@ -109,6 +109,7 @@ class BreakingStore(LocalStore):
             yield block
 
 
+@pytest.mark.slow
 def test_a_file_is_taken_up_where_it_broke_off(tmp_path: Path) -> None:
     data = os.urandom(5 * (1 << 18))
     write(tmp_path, {"big": data})

@@ -145,6 +145,7 @@ def test_rows_of_several_tasks_and_attempts(tmp_path: Path, clock: Clock) -> Non
         read_metrics(directory(tmp_path), "../x")
 
 
+@pytest.mark.slow
 def test_a_frame_has_times_and_a_column_a_scalar(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_ring_gives_every_member_the_sum(tmp_path: Path, size: int, count: int) 
             np.testing.assert_array_equal(values, sum_of(size, count))
 
 
+@pytest.mark.slow
 def test_ring_sends_larger_arrays_than_the_connections_hold(tmp_path: Path) -> None:
     count = 4_000_000
 

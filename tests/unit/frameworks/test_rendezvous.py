@@ -100,6 +100,7 @@ def test_what_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> Non
     assert Store({}).get("a", "b") is None
 
 
+@pytest.mark.slow
 def test_the_others_wait_until_the_chief_serves() -> None:
     with socket.socket() as door:
         door.bind(("127.0.0.1", 0))

@@ -194,6 +194,7 @@ def test_full_disk_is_reported(tmp_path, monkeypatch):
         jars.check_disk(tmp_path, 600 << 20)
 
 
+@pytest.mark.slow
 def test_parallel_downloads_run_maven_once(tmp_path, monkeypatch):
     script = 'for a; do case "$a" in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
     script += f'echo x >>"{tmp_path}/calls"; /bin/sleep 0.3; /bin/mkdir "$d"; echo >"$d/a.jar"'

@@ -54,11 +54,13 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield str(node.module).partition(".")[0]
 
 
+@pytest.mark.slow
 def test_each_dependency_is_imported() -> None:
     used = distributions_of(set().union(*imported_modules().values()))
     assert names(PROJECT["dependencies"]) - used == INDIRECT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_is_what_its_package_imports(extra: str) -> None:
     modules = imported_modules()[PACKAGES[extra]]

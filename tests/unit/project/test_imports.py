@@ -95,6 +95,7 @@ def loaded_modules(process: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_process_loads_the_listed_modules_at_its_start(process: str) -> None:
     listed = tomllib.loads(LISTS.read_text(encoding="utf-8"))[process]

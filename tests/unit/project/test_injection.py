@@ -347,6 +347,7 @@ def pages_of(text: str) -> str:
 PLAIN = ("", "plain `code`", "https://host/x", "SUCCEEDED")
 
 
+@pytest.mark.slow
 @QUICK
 @given(ANY)
 def test_pages_of_a_workflow_hold_text_and_no_markup(text: str) -> None:

@@ -82,6 +82,7 @@ def test_the_next_server_is_asked_and_remembered(serve: Serve) -> None:
     assert (calls, client.calls) == (2, 3)
 
 
+@pytest.mark.slow
 def test_a_hanging_server_leaves_its_share_of_the_time_to_the_next(serve: Serve) -> None:
     urls = [serve(silence), serve(always("[1]"))]
     assert HttpClient(urls, timeout=0.5).request("GET", "/").json() == [1]
@@ -92,6 +93,7 @@ def test_a_hanging_server_leaves_its_share_of_the_time_to_the_next(serve: Serve)
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_a_response_that_does_not_end(serve: Serve) -> None:
     def endless(_: str) -> Iterator[bytes]:
         yield answer(b"x" * 400_000_000)[:1000]

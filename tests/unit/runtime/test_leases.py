@@ -140,6 +140,7 @@ def older(store: Directory, name: str, seconds: float) -> None:
     os.utime(path, (moment, moment))
 
 
+@pytest.mark.slow
 def test_it_says_once_that_time_is_up(directory: Directory) -> None:
     said: list[str] = []
     watch = LeaseWatch(directory, 0.4, said.append)

@@ -159,6 +159,7 @@ def test_text_without_frames_stays_as_it_is(text: str) -> None:
     assert mapped.count("\n") == text.count("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

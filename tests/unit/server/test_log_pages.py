@@ -93,6 +93,7 @@ def made_up(seed: int, tasks: int = 5) -> dict[str, list[Line]]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("limit", [500, 3000, 1 << 20])
 def test_pages_in_both_directions_are_the_whole_in_order(

@@ -141,6 +141,7 @@ def with_long_lines(seed: int) -> bytes:
     return "\n".join(lines).encode() + b"\n" * chance.randint(0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("seed", range(20))
 def test_lines_searched_in_parts_hold_what_they_hold_as_a_whole(seed: int) -> None:

@@ -84,6 +84,7 @@ def test_a_poll_is_two_questions_whatever_waits_on_display(
         }
 
 
+@pytest.mark.slow
 def test_a_wait_on_display_is_explained_within_a_few_polls(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ def test_ends_take_the_scheduler_s_place_and_cost_nothing_later(cluster: Any) ->
     assert cluster.asked == {"/apps": 1, "/scheduler": 1}
 
 
+@pytest.mark.slow
 def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any) -> None:
     cluster.apps = numbered(0, 3)
     (lost,) = numbered(7, 1)
@@ -141,6 +143,7 @@ def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any)
         assert cluster.asked == {"/apps": 1, "/scheduler": 1}
 
 
+@pytest.mark.slow
 def test_a_view_of_the_cluster_names_the_holders_without_a_request(cluster: Any) -> None:
     cluster.apps = numbered(0, 2)
     polls = Polls(cluster)

@@ -110,6 +110,7 @@ def test_only_new_bytes_are_uploaded(store: LocalStore, work: Path, tmp_path: Pa
     assert newest(store, tmp_path / "back") == contents(work)
 
 
+@pytest.mark.slow
 def test_old_snapshots_go_and_files_are_bounded(
     store: LocalStore, work: Path, tmp_path: Path
 ) -> None:

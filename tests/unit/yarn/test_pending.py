@@ -26,6 +26,7 @@ def sentence(found: Any, who: str, queue: str, *needs: ContainerRequest, user: s
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("situation", "who", "queue", "need", "expected"),
     [

@@ -85,6 +85,7 @@ def use_all(answers: dict[str, Any]) -> None:
     observe(Answering(), handles)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_value_of_a_wrong_type_counts_as_missing(scene: str) -> None:
     chance = random.Random(scene)
@@ -96,6 +97,7 @@ def test_a_value_of_a_wrong_type_counts_as_missing(scene: str) -> None:
         use_all(answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["scheduler", "nodes", "apps"])
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_an_answer_of_a_wrong_type_is_empty(field: str, wrong: Any) -> None:

@@ -261,6 +261,7 @@ def test_a_module_beside_the_notebook_has_its_own_fix(tmp_path: Path) -> None:
     assert "--file pack/NAME.py" in found[1].fix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "words"),
     [

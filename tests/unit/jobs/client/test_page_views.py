@@ -77,6 +77,7 @@ def test_a_job_that_no_page_shows_is_polled(kernel: Callable[..., Kernel]) -> No
     stop()
 
 
+@pytest.mark.slow
 def test_the_view_of_the_server_replaces_polls_until_the_page_is_closed(
     kernel: Callable[..., Kernel],
 ) -> None:
@@ -95,6 +96,7 @@ def test_the_view_of_the_server_replaces_polls_until_the_page_is_closed(
     stop()
 
 
+@pytest.mark.slow
 def test_a_server_that_has_stopped_is_noticed(
     kernel: Callable[..., Kernel], tmp_path: Path
 ) -> None:
@@ -108,6 +110,7 @@ def test_a_server_that_has_stopped_is_noticed(
     stop()
 
 
+@pytest.mark.slow
 def test_a_stream_for_display_is_closed_and_opened_again(kernel: Callable[..., Kernel]) -> None:
     one = kernel(Stage.RUNNING)
     one.port.scripts = [[log_line("worker:0", "e1-a1", 0, b"x\n")]] * 1000
@@ -120,6 +123,7 @@ def test_a_stream_for_display_is_closed_and_opened_again(kernel: Callable[..., K
     stop()
 
 
+@pytest.mark.slow
 def test_waiting_for_the_end_is_not_left_to_the_server(kernel: Callable[..., Kernel]) -> None:
     one = kernel()
     one.page.publish(JobView(RUNNING))
@@ -133,6 +137,7 @@ def test_waiting_for_the_end_is_not_left_to_the_server(kernel: Callable[..., Ker
     shown()
 
 
+@pytest.mark.slow
 def test_the_end_comes_from_the_index(kernel: Callable[..., Kernel]) -> None:
     """The server stores the final record there."""
     one = kernel()

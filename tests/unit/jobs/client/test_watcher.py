@@ -7,6 +7,8 @@ import base64
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from submarine_jobs.client import Watcher
 from submarine_jobs.client.watcher import WatchedJob
 from submarine_jobs.model import JobView
@@ -35,6 +37,7 @@ def test_the_stream_replaces_the_shipped_log() -> None:
     assert watched.tail.text() == "a\nb\nc\nd\n"
 
 
+@pytest.mark.slow
 def test_the_newest_view_is_reported_after_the_interval_and_the_end_at_once() -> None:
     watcher = Watcher(cast("Any", None), interval=0.5)
     seen: list[tuple[float, State]] = []

@@ -210,6 +210,7 @@ def test_cells_script_and_clear(frontend: Notebook) -> None:
     assert value(execute(["cells"], frontend))["cells"] == []
 
 
+@pytest.mark.slow
 def test_cancel_rerun_and_whose_job_it_is(
     frontend: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def context(
     return DoctorContext(profile, {})
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     def hang(_: DoctorContext) -> Finding:
         time.sleep(90)
@@ -235,6 +236,7 @@ def test_a_broken_configuration_is_one_finding(tmp_path: Path) -> None:
     assert {r.name: r for r in results}["names"].status is not Status.ERROR
 
 
+@pytest.mark.slow
 def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:
     for place in (Profile(), Profile(backend="local"), context(tmp_path).profile):
         for on_node in (False, True):

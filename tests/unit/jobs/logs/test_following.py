@@ -157,6 +157,7 @@ class Silence:
         return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(1, 9))
 def test_outage_of_the_file_system_loses_no_line_and_is_reported_once(
     ports: Any, monkeypatch: pytest.MonkeyPatch, first: int

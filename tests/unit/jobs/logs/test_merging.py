@@ -62,6 +62,7 @@ def test_a_line_is_whole_and_has_the_time_of_its_last_byte(job: FollowedJob) -> 
     assert text(merged(job, [OUT, ERR], {})) == "a\nx\ny\nbegun\nlastz\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 64])
 def test_tasks_are_merged_and_each_byte_is_read_once(
     job: FollowedJob, count: int, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import tempfile
 
+import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.access import JobDirectory
@@ -24,6 +25,7 @@ def shipped(root: str, pieces: list[bytes], attempt: tuple[int, int] = (1, 1)) -
     return directory
 
 
+@pytest.mark.slow
 @given(pieces=PIECES, offset=st.integers(-100, 500), limit=st.integers(0, 500))
 def test_any_segmentation_reads_as_the_whole(pieces: list[bytes], offset: int, limit: int) -> None:
     whole = b"".join(pieces)

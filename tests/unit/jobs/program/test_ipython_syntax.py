@@ -159,6 +159,7 @@ def test_measuring_cell_magics_are_left_out(source: str) -> None:
     assert ast.unparse(ast.parse(clean_source(source).text)) == "x = 1"
 
 
+@pytest.mark.slow
 def test_a_hostile_cell_takes_linear_time() -> None:
     for source in ["(" * 200_000 + "?", "f'{" * 100_000, "!a\\\n" * 50_000, "'" * 200_001 + "\n!x"]:
         clean_source(source, lenient=True)

@@ -125,6 +125,7 @@ def test_no_control_survives(text: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -63,6 +63,7 @@ def jobs(tmp_path: Path) -> Jobs:
     return Jobs(tmp_path)
 
 
+@pytest.mark.slow
 def test_jobs_that_wait_get_signs_in_their_directories_until_they_end(
     jobs: Jobs, leases: Leases
 ) -> None:

@@ -164,6 +164,7 @@ def test_a_session_that_is_over_is_renewed_once(
     assert server.requests.count("POST / login") == 2
 
 
+@pytest.mark.slow
 def test_the_login_page_is_a_session_that_is_over(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     azkaban.create("nightly", "words")
@@ -175,6 +176,7 @@ def test_the_login_page_is_a_session_that_is_over(server: servers.Azkaban, clien
         azkaban.flows("nightly")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "kind", "sentence"),
     [
@@ -240,6 +242,7 @@ def test_https_where_only_http_is_spoken(server: servers.Azkaban) -> None:
         Azkaban(Connection(settings, lambda: "")).flows("nightly")
 
 
+@pytest.mark.slow
 def test_what_an_upload_may_be_answered_with(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     with pytest.raises(AzkabanError, match=r"Project 'nightly doesn't exist\."):  # HTTP 410
@@ -305,6 +308,7 @@ def test_what_a_schedule_may_be_answered_with(server: servers.Azkaban, client: C
         azkaban.unschedule(99)
 
 
+@pytest.mark.slow
 def test_what_only_asks_is_asked_again(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     azkaban.create("nightly", "words")

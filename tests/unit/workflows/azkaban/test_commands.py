@@ -113,6 +113,7 @@ def test_a_node_that_hears_no_term_is_killed(
         do("cancel", run)
 
 
+@pytest.mark.slow
 def test_parameters_and_options_of_a_run_and_of_a_schedule(
     azkaban: servers.Azkaban, nightly: Path, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_parameters_and_options_of_a_run_and_of_a_schedule(
     assert schedule.fields["failureActionOverride"] == "true"
 
 
+@pytest.mark.slow
 def test_no_flow_is_lost_by_an_upload(azkaban: servers.Azkaban, nightly: Path) -> None:
     do("submit", "nightly.flow", "--schedule", "--project", "all")
     other = nightly.with_name("weekly.flow")

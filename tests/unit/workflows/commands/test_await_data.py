@@ -30,6 +30,7 @@ def test_what_is_there_is_not_waited_for(tmp_path):
     assert said == []
 
 
+@pytest.mark.slow
 def test_what_comes_later_is_waited_for_and_said_once(tmp_path):
     said: list[str] = []
     timer = threading.Timer(0.3, (tmp_path / "_SUCCESS").touch)

@@ -207,6 +207,7 @@ def test_resuming_by_name_is_handed_on_too() -> None:
             assert (again.params["resume"], again.params["file"]) == (kept, None)
 
 
+@pytest.mark.slow
 def test_a_notebook_whose_runner_cannot_begin_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_an_ended_run_is_reported_by_its_end_and_not_by_the_interrupted_call(
     assert output_text.endswith("RunEnded: The run was stopped by SIGTERM.")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # jupyter-scheduler's own
 @pytest.mark.parametrize(
     ("before", "after"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pytest
+
 from submarine_zeppelin.display import OutputBuffer
 from submarine_zeppelin.interface import Kind, Message, Output
 
@@ -31,6 +33,7 @@ def make_buffer() -> OutputBuffer:
     return OutputBuffer(RecordedOutput(), LIMIT, interval=0)
 
 
+@pytest.mark.slow
 def test_a_log_shows_its_last_lines_and_the_number_of_omitted_ones() -> None:
     buffer = make_buffer()
     for start in range(0, 5000, 100):

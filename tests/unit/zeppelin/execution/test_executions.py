@@ -119,6 +119,7 @@ def test_a_result_is_repeated_only_if_it_was_not_delivered(
     assert len(running_executions.interpreter.began) == 2
 
 
+@pytest.mark.slow
 def test_a_run_before_the_first_answer_is_recorded_keeps_the_output(
     running_executions: RunningExecutions,
 ) -> None:
@@ -202,6 +203,7 @@ def test_paragraphs_of_a_note_run_in_the_order_of_the_calls(
     assert running_executions.executions.status("p1") == "UNKNOWN"
 
 
+@pytest.mark.slow
 def test_cancel_ends_a_run_and_later_runs_continue(running_executions: RunningExecutions) -> None:
     first = running_executions.interpreter.hold("p1")
     calls = [running_executions.call("p1")]

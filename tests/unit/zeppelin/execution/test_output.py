@@ -245,6 +245,7 @@ def test_output_limit() -> None:
     assert last_lines("abcdef", 3) == "def"
 
 
+@pytest.mark.slow
 def test_memory_of_saved_outputs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "MAX_SIZE", 100_000)
     monkeypatch.setattr(writing, "MAX_OUTPUTS", 20)

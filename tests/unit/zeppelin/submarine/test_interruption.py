@@ -133,6 +133,7 @@ def test_the_handler_of_an_interrupt_is_not_interrupted() -> None:
     assert cancelled.is_set()
 
 
+@pytest.mark.slow
 def test_an_acknowledged_interrupt_is_not_repeated() -> None:
     def work(run: Run) -> None:
         try:
@@ -148,6 +149,7 @@ def test_an_acknowledged_interrupt_is_not_repeated() -> None:
     assert run.end() is None
 
 
+@pytest.mark.slow
 def test_nothing_is_raised_after_the_run() -> None:
     for number in range(200):
         stop = Interruption()
