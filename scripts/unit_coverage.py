@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+#: slipcover loads its plugin of pytest before pytest does.
+LOADED = "ignore:Module already imported so cannot be rewritten; slipcover:pytest.PytestAssertRewriteWarning"
 
 
 def main(arguments: list[str]) -> int:
@@ -26,7 +28,7 @@ def main(arguments: list[str]) -> int:
         report = Path(scratch) / "coverage.json"
         slipcover = [sys.executable, "-m", "slipcover", "--json", "--out", str(report)]
         code = subprocess.run(
-            [*slipcover, "-m", "pytest", *arguments], cwd=ROOT, check=False
+            [*slipcover, "-m", "pytest", "-W", LOADED, *arguments], cwd=ROOT, check=False
         ).returncode
         # A repetition of failed tests executes a small part.
         if "--last-failed" not in arguments and report.is_file():
