@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 #: slipcover loads its plugin of pytest before pytest does.
-LOADED = "ignore:Module already imported so cannot be rewritten; slipcover:pytest.PytestAssertRewriteWarning"
+LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 
 
 def main(arguments: list[str]) -> int:
