@@ -32,6 +32,7 @@ def test_it_is_a_choice_of_the_launcher(lab_page: LabPage) -> None:
     assert lab_page.errors == []
 
 
+@pytest.mark.full
 def test_a_cell_tagged_only_is_collected_and_does_not_run_also_after_a_restart(
     lab_page: LabPage,
 ) -> None:

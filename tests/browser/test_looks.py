@@ -15,7 +15,7 @@ from tests.browser.lab_page import LabPage
 OURS = [[".jp-Submarine-card"], [".jp-Submarine-log"], ["#jp-left-stack [class*=jp-Submarine]"]]
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize("theme", ["Light", pytest.param("Dark", marks=pytest.mark.full)])
 def test_axe_finds_nothing_in_our_elements(lab_page: LabPage, jobs: Jobs, theme: str) -> None:
     running = jobs.start("import time\nprint('up', flush=True)\ntime.sleep(300)", "looks-running")
     log = "print('\\x1b[31mred \\x1b[32mgreen \\x1b[34mblue \\x1b[33myellow\\x1b[0m')\n"

@@ -121,6 +121,7 @@ def test_a_kernel_from_the_launcher(
     lab_page.shut_down_kernel()
 
 
+@pytest.mark.full
 def test_a_console_shows_why_its_kernel_is_gone(far: str, lab_page: LabPage, jobs: Jobs) -> None:
     lab_page.open_lab()
     lab_page.page.evaluate(CONSOLE, far)
@@ -174,6 +175,7 @@ def test_a_kernel_is_there_again_after_its_server_was_killed(
     lab_page.shut_down_kernel()
 
 
+@pytest.mark.full
 @pytest.mark.cluster
 def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(lab_page: LabPage) -> None:
     prefix = str(lab_page.lab.scratch / "prefix")

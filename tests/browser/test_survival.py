@@ -52,6 +52,7 @@ def whole(log: Log) -> list[str]:
     return log.collected(EXPECTED[0])
 
 
+@pytest.mark.full
 def test_connections_cut_every_few_seconds(
     new_lab_page: Callable[..., LabPage], jobs: Jobs, proxy: UnreliableProxy
 ) -> None:

@@ -35,6 +35,7 @@ def node_of(job: Job, kind: str, task: str | None = None) -> str:
     return next(part for part in Path(directory).parts if part.startswith("nodemanager-"))
 
 
+@pytest.mark.full
 def test_a_node_that_is_lost_for_good(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_toget
         three.start()
 
 
+@pytest.mark.full
 def test_node_manager_and_resource_manager_restart_under_a_job(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
@@ -109,6 +111,7 @@ def test_the_namenode_is_away_for_a_while(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
+@pytest.mark.full
 def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job], go: Path) -> None:
     # Two on each node, one beside the master: all that there is, of which queue default is
     # promised one half. What the other job asks for fits nowhere else.

@@ -24,6 +24,7 @@ while os.environ["SUBMARINE_ROLE"] in ("ps", "tensorboard"):
 """
 
 
+@pytest.mark.full
 def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> None:
     size = Resources(memory=128)
     kinds = {"chief": "tracked", "worker": "tracked", "ps": "untracked", "evaluator": "tracked",

@@ -55,7 +55,7 @@ else:
     client = skein.ApplicationClient.from_current()
     wanted = []
     for role in orders["spec"]["roles"]:
-        for index in range(role["instances"]):
+        for index in range(role.get("instances", 1)):
             task = role["name"] + ":" + str(index)
             client.add_container(role["name"], env={{"SUBMARINE_AGENT_TASK": task,
               "SUBMARINE_AGENT_SEAT": "1", "SUBMARINE_AGENT_COORDINATOR": "127.0.0.1:1"}})
@@ -102,7 +102,7 @@ def test_a_gang_of_two_roles_from_one_application(backend: YarnBackend, tmp_path
     assert seen["files"]["secret.json"] & 0o077 == 0
     assert seen["files"]["coordinator.json"] == 0o600
     assert seen["orders"]["resourcemanagers"] == backend.conf.resourcemanagers
-    assert [role["kind"] for role in seen["orders"]["spec"]["roles"]] == ["tracked", "untracked"]
+    assert [role.get("kind") for role in seen["orders"]["spec"]["roles"]] == [None, "untracked"]
     for name in ("worker-0", "worker-1", "ps-0"):
         agent = report(tmp_path / name)
         assert agent["orders"]["role"] == name.partition("-")[0]

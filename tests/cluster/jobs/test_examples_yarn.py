@@ -104,6 +104,7 @@ def test_xgboost(here: Here) -> None:
     assert "Network: lo" in here.submarine("show", job)
 
 
+@pytest.mark.full
 def test_tensorflow_mirrored(here: Here) -> None:
     job = here.run("tf_mirrored.py", "--worker", "2", "--memory", "2G")
     same_result(here.logs(job, *TWO))

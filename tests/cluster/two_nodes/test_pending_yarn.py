@@ -110,6 +110,7 @@ def gpus_of(shell: Shell) -> int:
     return total
 
 
+@pytest.mark.full
 def test_two_gangs_that_each_hold_a_part_of_what_both_need_both_finish(
     shell: Shell, start: Callable[..., Job]
 ) -> None:

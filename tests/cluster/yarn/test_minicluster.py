@@ -168,6 +168,7 @@ def test_other_settings_are_refused_while_it_runs(minicluster):
         minicluster.start(Settings(hadoop="3.3.6"))
 
 
+@pytest.mark.full
 def test_every_killed_daemon_is_repaired_and_the_data_kept(minicluster):
     base, user = minicluster.url("namenode"), os.environ.get("USER") or "root"
     hdfs = WebHdfs(base, user)
@@ -239,6 +240,7 @@ def test_an_occupied_port_is_reported_with_the_daemons_message(minicluster):
     minicluster.start()
 
 
+@pytest.mark.full
 def test_an_older_hadoop_starts_and_runs_a_command(tmp_path):
     cluster = Minicluster("older", parent=tmp_path)
     try:
