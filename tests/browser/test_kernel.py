@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
