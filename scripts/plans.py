@@ -66,11 +66,13 @@ LINT = Part(
         tool("vermin", "-t=3.8-", "--no-tips", "--violations", "--quiet", *SHIPPED),
     ),
 )
+#: Without those that read each file anew.
+QUICK_LINT = replace(LINT, commands=LINT.commands[:5], beside=True, niceness=5, budget=90)
 # The browsers' plugin takes half a second in each worker. A test that hangs fails after its own
 # time limit, with its stack.
 UNIT_TESTS = ("-q", "tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwright")
 UNIT = Part("unit", 110, (tool("python", "scripts/unit_coverage.py", *UNIT_TESTS),), real=True)
-#: Without the tests that take a third of a second or more, and with fewer random examples.
+#: Without the tests that take a fifth of a second or more, and with fewer random examples.
 QUICK = ("-m", "not slow", "--hypothesis-profile", "quick")
 QUICK_UNIT = replace(UNIT, budget=60, commands=(pytest(*UNIT_TESTS[1:], *QUICK),))
 LABEXTENSION = ROOT / "labextension"
@@ -114,7 +116,7 @@ PLANS = {
     # A third worker of the tests would collect everything again: other checks fill the gaps. They
     # come first, because a part in the foreground ends before the next one begins.
     "check": (
-        replace(LINT, beside=True, niceness=5, budget=90),
+        QUICK_LINT,
         *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else []),
         QUICK_UNIT,
     ),

@@ -36,6 +36,7 @@ def together(
 
 
 # More than the buffers of a connection hold; not divisible; fewer values than members.
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [250_000, 1_001, 5, 1])
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_ring_gives_every_member_the_sum(tmp_path: Path, size: int, count: int) -> None:

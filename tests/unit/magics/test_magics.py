@@ -93,6 +93,7 @@ def test_rewriting_works_inside_ipython() -> None:
     assert manager.check_complete("%%submarine\nfor i in x:\n")[0] == "incomplete"
 
 
+@pytest.mark.slow
 def test_unload_removes_all_hooks(shell: InteractiveShell) -> None:
     before = list(shell.input_transformers_cleanup), list(shell.Completer.custom_matchers)
     load_ipython_extension(shell)
@@ -105,6 +106,7 @@ def test_unload_removes_all_hooks(shell: InteractiveShell) -> None:
     assert Executions.of(shell) is None
 
 
+@pytest.mark.slow
 def test_executions_have_the_metadata_of_the_request(shell: InteractiveShell) -> None:
     executions = Executions.attach(shell)
     received: list[Execution] = []
@@ -270,6 +272,7 @@ def test_the_number_of_cards_of_a_kernel_is_bounded() -> None:
     assert len(cards.of_job("job1")) == 1
 
 
+@pytest.mark.slow
 def test_a_log_ends_at_the_output_limit(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:

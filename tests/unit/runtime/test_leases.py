@@ -173,6 +173,7 @@ def test_without_a_lease_nothing_is_looked_at(directory: Directory) -> None:
     assert directory.looks == 0
 
 
+@pytest.mark.slow
 def test_a_job_whose_owner_went_while_it_waited_never_begins(directory: Directory) -> None:
     older(directory, layout.INTENT, 3600)
     watch = LeaseWatch(directory, 0.4, lambda sentence: pytest.fail(sentence))

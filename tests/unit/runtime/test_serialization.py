@@ -71,6 +71,7 @@ _almost = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_wholes)
 def test_round_trip(value: Whole) -> None:
     for defaults in (True, False):
@@ -86,6 +87,7 @@ def test_unknown_fields_are_ignored(value: Whole, added: Any) -> None:
     assert from_json(Whole, data) == value
 
 
+@pytest.mark.slow
 @given(_almost)
 def test_other_forms_are_refused(data: Any) -> None:
     try:

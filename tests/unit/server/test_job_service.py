@@ -70,6 +70,7 @@ def test_what_hangs_in_the_cluster_does_not_hold_up_this_machine() -> None:
     assert asyncio.run(scene()) < 60
 
 
+@pytest.mark.slow
 def test_one_call_for_all_that_ask_and_errors_are_not_kept() -> None:
     async def scene() -> None:
         service, calls = JobService(), []
@@ -94,6 +95,7 @@ def test_one_call_for_all_that_ask_and_errors_are_not_kept() -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_a_cancelled_waiter_does_not_cancel_the_others() -> None:
     async def scene() -> None:
         service = JobService()

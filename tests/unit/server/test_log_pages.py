@@ -120,6 +120,7 @@ def test_pages_in_both_directions_are_the_whole_in_order(
     assert "".join(parts[::-1]) == logs.whole()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_page_around_an_offset_has_what_was_written_before_and_after(
     tmp_path: Path, seed: int

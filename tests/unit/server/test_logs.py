@@ -299,6 +299,7 @@ def coloured(text: bytes, chance: random.Random) -> bytes:
     return b"".join(parts)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("expression", ["[Ee]rror", "ä|é", "^.*loss", "\\bERROR\\b", "x$"])

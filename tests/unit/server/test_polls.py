@@ -108,6 +108,7 @@ def test_a_wait_on_display_is_explained_within_a_few_polls(
     assert "gobbler" not in seen[waiting].pending
 
 
+@pytest.mark.slow
 def test_ends_take_the_scheduler_s_place_and_cost_nothing_later(cluster: Any) -> None:
     cluster.apps = numbered(0, 300)
     polls = Polls(cluster)

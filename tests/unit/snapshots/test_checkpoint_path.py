@@ -32,6 +32,7 @@ from tests.local.data.data_files import (
 # --- the checkpoint path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("at", range(1, 13))
 def test_a_checkpoint_path_whose_writer_dies_anywhere(

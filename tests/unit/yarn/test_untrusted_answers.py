@@ -125,6 +125,7 @@ def test_each_field_of_an_application_may_have_a_wrong_type() -> None:
         application_of({"app": wrong})
 
 
+@pytest.mark.slow
 def test_deep_and_long_answers_are_bounded() -> None:
     queue: dict[str, Any] = {"queueName": "leaf"}
     for _ in range(300):

@@ -70,6 +70,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     over.set()
 
 
+@pytest.mark.slow
 def test_what_the_cluster_and_this_machine_know_is_listed(
     session: Session, hanging: list[str]
 ) -> None:
@@ -91,6 +92,7 @@ def test_what_the_cluster_and_this_machine_know_is_listed(
     assert not row.final, "what the job itself says is still asked for"
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_be_looked_for_is_not_said_to_be_missing(
     session: Session, hanging: list[str]
 ) -> None:

@@ -70,6 +70,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         one.port.close()
 
 
+@pytest.mark.slow
 def test_a_job_that_no_page_shows_is_polled(kernel: Callable[..., Kernel]) -> None:
     one = kernel()
     stop = one.display(display=True)

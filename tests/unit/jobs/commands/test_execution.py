@@ -96,6 +96,7 @@ def test_version() -> None:
     assert execute(["--version"], Frontend()).text.startswith("submarine ")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
@@ -232,6 +233,7 @@ def test_cancel_rerun_and_whose_job_it_is(
     assert value(execute(["cancel", again["job_id"]], frontend))["state"] == "CANCELLED"
 
 
+@pytest.mark.slow
 def test_an_interrupted_wait_leaves_the_job_alone(
     frontend: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +252,7 @@ def test_an_interrupted_wait_leaves_the_job_alone(
     outcome.job.cancel()
 
 
+@pytest.mark.slow
 def test_an_interrupt_beside_the_wait_cancels_where_that_was_asked_for(
     frontend: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +333,7 @@ def test_a_working_directory_that_is_gone(frontend: Notebook, tmp_path: Path) ->
         execute(["list"], frontend)
 
 
+@pytest.mark.slow
 def test_a_wait_that_loses_the_cluster_says_that_the_job_goes_on(
     frontend: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

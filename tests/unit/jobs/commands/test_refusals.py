@@ -76,6 +76,7 @@ def check_dry_run(words: list[str], frontend: Frontend, refused: SubmarineError)
     assert any(str(refused).startswith(sentence) for sentence in said), (said, str(refused))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "typed", "exit_code", "sentence"), rows())
 def test_each_row_of_the_table(
     given: str,

@@ -61,6 +61,7 @@ def test_the_own_entry_points_are_those_of_pyproject() -> None:
     assert project["entry-points"]["submarine.backends"] == backend_registry._OWN
 
 
+@pytest.mark.slow
 def test_the_own_backends_need_no_metadata(tmp_path: Path) -> None:
     program = (
         "import sys; from submarine_jobs.client import Session\n"

@@ -97,6 +97,7 @@ def test_evil_job_is_harmless() -> None:
     assert "<script>alert(1)</script>" in shown
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_harmless(text: str) -> None:

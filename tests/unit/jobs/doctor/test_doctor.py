@@ -155,6 +155,7 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
     assert (results[2].sentence, results[2].fix) == ("It is down.", "Start it.")
 
 
+@pytest.mark.slow
 def test_a_check_is_not_run_when_one_that_it_needs_found_an_error() -> None:
     run: list[str] = []
 

@@ -182,6 +182,7 @@ def test_outage_of_the_file_system_loses_no_line_and_is_reported_once(
     assert all("could not be read (HDFS did not answer in time); it" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_long_outage_is_reported_before_it_is_over(
     ports: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

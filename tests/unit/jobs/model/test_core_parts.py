@@ -84,6 +84,7 @@ SPECS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(SPECS)
 def test_spec_round_trip(spec: JobSpec) -> None:
     assert JobSpec.from_bytes(spec.to_bytes()) == spec

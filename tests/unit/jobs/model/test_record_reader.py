@@ -90,6 +90,7 @@ def test_any_value_is_a_record_or_one_error(data: object) -> None:
     check(data)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=2))
 def test_a_record_with_any_values_is_a_record_or_one_error(changed: dict[str, Any]) -> None:
     data = {**MINIMAL, **changed}

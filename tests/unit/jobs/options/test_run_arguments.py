@@ -164,6 +164,7 @@ _ANYTHING = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(_ANYTHING)
 def test_any_words_are_understood_or_refused(words: list[str]) -> None:

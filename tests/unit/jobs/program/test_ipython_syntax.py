@@ -53,6 +53,7 @@ def test_sequences_of_valid_statements_are_never_changed(source: str) -> None:
     assert clean_source(source).text == source
 
 
+@pytest.mark.slow
 def test_modules_of_this_project_and_of_python_are_never_changed() -> None:
     files = [Path(ast.__file__), Path(re.__file__)]
     files += sorted(Path(submarine_jobs.__file__).parent.rglob("*.py"))

@@ -57,6 +57,7 @@ def test_the_zip_holds_program_map_and_notebook() -> None:
         assert SourceMap.from_json(data) == bundle.source_map
 
 
+@pytest.mark.slow
 def test_bytes_and_digest_are_those_of_every_machine() -> None:
     bundle = build_bundle([cell("x = 'é'"), cell("y = 1", "[2]", "pkg/m.py")])
     assert bundle.digest.startswith("8bccd79852450ada")

@@ -4,6 +4,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from submarine_jobs.tracking import IndexEntry, JobStore
 from submarine_runtime.protocol import EndReason, Event, JobRecord, State
 
@@ -38,6 +40,7 @@ def test_beginnings_are_taken_literally(tmp_path: Path) -> None:
     assert len(store.beginning_with("a-2026")) == 1
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     stores = [JobStore(tmp_path / "jobs.sqlite") for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:

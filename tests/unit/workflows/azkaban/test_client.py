@@ -148,6 +148,7 @@ def test_a_session_is_kept_for_the_next_command(
     assert "correct" not in file.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["get", "change", "upload"])
 def test_a_session_that_is_over_is_renewed_once(
     server: servers.Azkaban, client: Client, call: str
@@ -294,6 +295,7 @@ def test_what_a_run_may_be_answered_with(server: servers.Azkaban, client: Client
         azkaban.execution(99)
 
 
+@pytest.mark.slow
 def test_what_a_schedule_may_be_answered_with(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     with pytest.raises(AzkabanError, match="Project nightly does not exist"):
@@ -387,6 +389,7 @@ def test_an_untrusted_certificate(tmp_path: Path) -> None:
         thread.join()
 
 
+@pytest.mark.slow
 def test_password_and_session_are_in_no_log_address_or_error(
     server: servers.Azkaban, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -173,6 +173,7 @@ def test_what_is_refused_before_anything_is_sent(azkaban: servers.Azkaban, night
     assert azkaban.requests == []
 
 
+@pytest.mark.slow
 def test_a_project_that_cannot_be_listed_is_not_made_anew(
     azkaban: servers.Azkaban, nightly: Path
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_project_that_cannot_be_listed_is_not_made_anew(
         do("submit", "nightly.flow")
 
 
+@pytest.mark.slow
 def test_flow_1_goes_there_as_it_is(azkaban: servers.Azkaban, tmp_path: Path) -> None:
     folder = tmp_path / "old"
     folder.mkdir()

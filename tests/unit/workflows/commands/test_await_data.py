@@ -46,6 +46,7 @@ def test_data_that_does_not_come_in_time_is_named(tmp_path):
     assert late.value.exit_code == 124
 
 
+@pytest.mark.slow
 def test_any_file_system_of_fsspec_is_looked_at():
     memory = fsspec.filesystem("memory")
     timer = threading.Timer(0.2, lambda: memory.pipe_file("/late/x", b""))

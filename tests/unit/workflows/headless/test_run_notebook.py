@@ -130,6 +130,7 @@ def test_what_makes_no_sense_is_said(words: str, sentence: str, here: Path) -> N
         execute(["run", *words.split()], TerminalFrontend(json_asked=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

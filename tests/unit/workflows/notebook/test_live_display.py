@@ -80,6 +80,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(tmp_path / "workflows")
 
 
+@pytest.mark.slow
 def test_pictures_follow_their_journals_from_one_thread_that_ends(
     runs: Runs, threads: Callable[[], int]
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_run_without_output_is_reported_by_its_exit_code(tmp_path: Path) -> No
         assert "exit code 1" in why_failed(tmp_path / "half.ipynb", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders", [b"", b"{", b"[]\n", b'{"input": 3}\n'])
 def test_orders_that_make_no_sense_are_refused(orders: bytes) -> None:
     ended = subprocess.run(

@@ -110,6 +110,7 @@ def test_a_broad_handler_does_not_keep_the_run_alive() -> None:
     assert len(caught) == 1
 
 
+@pytest.mark.slow
 def test_the_handler_of_an_interrupt_is_not_interrupted() -> None:
     cancelled = threading.Event()
 
