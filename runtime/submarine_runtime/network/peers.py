@@ -59,11 +59,7 @@ def peer_uid(connection: socket.socket) -> int | None:
         own, other = _end(connection.getsockname()), _end(connection.getpeername())
     except OSError:  # The peer has closed the connection.
         return None
-    try:
-        rows = list(_connected(other, own))
-    except OSError:
-        rows = list(_rows(_ESTABLISHED, other[1]))
-    for row in rows:
+    for row in _sockets(_ESTABLISHED, other[1], _connected(other, own)):
         if (row.local, row.remote) == (other, own):
             return row.uid
     return None
@@ -86,11 +82,11 @@ def listener_uids(host: str, port: int) -> set[int]:
         If the system has no table of TCP sockets.
     """
     addresses = addresses_of(host)
-    try:
-        rows = list(_listening(port))
-    except OSError:
-        rows = list(_rows(_LISTENING, port))
-    return {row.uid for row in rows if row.local[0] in addresses or row.local[0].is_unspecified}
+    return {
+        row.uid
+        for row in _sockets(_LISTENING, port, _listening(port))
+        if row.local[0] in addresses or row.local[0].is_unspecified
+    }
 
 
 def addresses_of(host: str) -> set[Address]:
@@ -122,6 +118,14 @@ def _plain(address: Address) -> Address:
     """Convert an IPv4-mapped IPv6 address, which a dual-stack socket has, to IPv4."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return address if mapped is None else mapped
+
+
+def _sockets(state: int, port: int, answer: Iterator[_Row]) -> list[_Row]:
+    """Return the kernel's answer, or the sockets of the tables if the kernel does not answer."""
+    try:
+        return list(answer)
+    except OSError:
+        return list(_rows(state, port))
 
 
 def _connected(local: tuple[Address, int], remote: tuple[Address, int]) -> Iterator[_Row]:

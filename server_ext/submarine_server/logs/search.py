@@ -222,7 +222,7 @@ def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterat
     window, line = _line_before(read, begin)
     base, at, size = begin - len(window), begin, FIRST_PIECE
     place = begin
-    while at < end:
+    while at < end and most > 0:
         data = read(at, min(size, end - at))
         size = min(size * GROWTH, LARGEST_PIECE)
         at += len(data)

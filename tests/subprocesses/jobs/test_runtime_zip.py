@@ -40,7 +40,7 @@ def test_the_same_sources_give_the_same_bytes() -> None:
     assert "__main__.py" in names
     assert "submarine_runtime/launcher/launch.py" in names
     assert not any("__pycache__" in name for name in names)
-    assert len(first.data) < 11 << 17  # node managers keep it, but each brings it once
+    assert len(first.data) < 5 << 18  # node managers keep it, but each brings it once
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -51,7 +51,7 @@ def test_progress_reads_little_of_much(tmp_path: Path) -> None:
     progress = Progress((str(log),))
     began = time.process_time()
     progress.update()
-    assert time.process_time() - began < 0.5  # reading all of it takes seconds
+    assert time.process_time() - began < 0.1
 
 
 @given(st.binary(max_size=200))
