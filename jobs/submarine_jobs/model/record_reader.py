@@ -7,6 +7,7 @@ Numbers and texts may have any value; ``display.sanitize`` and ``text`` bound th
 from __future__ import annotations
 
 import json
+import threading
 from typing import TypeVar
 
 import msgspec
@@ -18,6 +19,8 @@ from submarine_runtime.translation import _
 
 T = TypeVar("T")
 _MAX_NAME, _MAX_PROBLEM = 80, 300
+_analysed: set[type] = set()
+_analysing = threading.Lock()
 
 
 class InvalidRecordError(ClusterError, ValueError):
@@ -42,7 +45,7 @@ def read_record(data: object, job_id: str = "") -> JobRecord:
         value = json.loads(data) if isinstance(data, (str, bytes)) else data
         version = value.get("version") if isinstance(value, dict) else None
         if not isinstance(version, int) or version <= PROTOCOL_VERSION:
-            return msgspec.convert(value, JobRecord)
+            return _convert(value, JobRecord)
         problem = _("version {version} is newer than {newest}, which this Submarine reads").format(
             version=str(version)[:20], newest=PROTOCOL_VERSION
         )
@@ -57,7 +60,7 @@ def read_record(data: object, job_id: str = "") -> JobRecord:
 
 def prepare_reader() -> None:
     """Let msgspec analyse the types of a record (2 ms), so that no request waits for it."""
-    msgspec.convert({"job_id": "", "name": "", "state": "PENDING"}, JobRecord)
+    _analyse(JobRecord)
 
 
 def read_part(kind: type[T], data: object) -> T:
@@ -70,13 +73,30 @@ def read_part(kind: type[T], data: object) -> T:
     """
     try:
         value = json.loads(data) if isinstance(data, (str, bytes)) else data
-        return msgspec.convert(value, kind)
+        return _convert(value, kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
         raise InvalidRecordError(
             _("A part of a record ({kind}) is invalid: {problem}.").format(
                 kind=kind.__name__, problem=_problem(exc)
             )
         ) from None
+
+
+def _convert(value: object, kind: type[T]) -> T:
+    if kind not in _analysed:
+        _analyse(kind)
+    return msgspec.convert(value, kind)
+
+
+def _analyse(kind: type) -> None:
+    """Let msgspec analyse a type and the types of its fields in one thread.
+
+    msgspec publishes its description of a dataclass before it is complete: a second thread that
+    converts to that class meanwhile ends the process with a segmentation fault (0.22.0).
+    """
+    with _analysing:
+        msgspec.json.Decoder(kind)
+        _analysed.add(kind)
 
 
 def _problem(error: Exception) -> str:

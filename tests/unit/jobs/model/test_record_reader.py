@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
@@ -152,3 +154,43 @@ def test_a_part_is_read_or_refused(data: object) -> None:
     except InvalidRecordError:
         return
     check_types(event, Event)
+
+
+#: Pauses inside msgspec's analysis of each class, so that the threads meet there.
+THREADS = """\
+import threading, time
+from msgspec import _utils
+from submarine_jobs.model import read_part, read_record
+from submarine_runtime.protocol import TaskRecord
+
+analyse = _utils.get_class_annotations
+def paused(kind):
+    time.sleep(0.005)
+    return analyse(kind)
+_utils.get_class_annotations = paused
+
+record = {"job_id": "a", "name": "a", "state": "RUNNING", "tasks": [{"role": "worker", "index": 1}]}
+reads = [
+    lambda: read_record(record),
+    lambda: read_part(TaskRecord, record["tasks"][0]),
+    lambda: read_record({**record, "tasks": 1}),
+]
+def work(read):
+    for _ in range(20):
+        try:
+            read()
+        except ValueError:
+            pass
+threads = [threading.Thread(target=work, args=(reads[n % 3],)) for n in range(9)]
+for thread in threads:
+    thread.start()
+    time.sleep(0.002)
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.slow
+def test_the_first_records_may_be_read_by_several_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
