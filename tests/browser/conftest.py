@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
@@ -78,6 +78,47 @@ def jobs(lab: Lab) -> Iterator[Jobs]:
         yield started
 
 
+class SharedContext:
+    """The browser context of a user who is logged in, for all tests that need no other.
+
+    Pages of one context share the cache: a new context loads and compiles JupyterLab anew, which
+    takes twice the CPU time. What JupyterLab keeps is on its server, by workspace.
+    """
+
+    def __init__(self, browser: Browser, lab: Lab) -> None:
+        self._browser = browser
+        self._lab = lab
+        self._context: BrowserContext | None = None
+
+    def page(self) -> LabPage:
+        """Open a page."""
+        if self._context is None:
+            self._context = new_context(self._browser)
+        lab_page = LabPage(self._context.new_page(), self._lab)
+        lab_page.login()
+        return lab_page
+
+    def close(self) -> None:
+        """Close the context and its pages; the next page gets a new one."""
+        if self._context is not None:
+            self._context.close()
+            self._context = None
+
+
+def new_context(browser: Browser, **options: Any) -> BrowserContext:
+    """Open a context with the size and the patience of all tests."""
+    context = browser.new_context(**{"viewport": VIEWPORT, **options})
+    context.set_default_timeout(60_000)
+    return context
+
+
+@pytest.fixture(scope="session")
+def shared_context(browser: Browser, lab: Lab) -> Iterator[SharedContext]:
+    """The context that `lab_page` uses."""
+    with contextlib.closing(SharedContext(browser, lab)) as shared:
+        yield shared
+
+
 @pytest.fixture
 def new_lab_page(
     browser: Browser, lab: Lab, request: pytest.FixtureRequest
@@ -87,8 +128,7 @@ def new_lab_page(
 
     def make(*, login: bool = True, **options: Any) -> LabPage:
         url = options.pop("url", None)
-        context = browser.new_context(**{"viewport": VIEWPORT, **options})
-        context.set_default_timeout(60_000)
+        context = new_context(browser, **options)
         lab_page = LabPage(context.new_page(), lab, url=url)
         lab_pages.append(lab_page)
         if login:
@@ -96,22 +136,34 @@ def new_lab_page(
         return lab_page
 
     yield make
-    report = getattr(request.node, "rep_call", None)
-    for number, lab_page in enumerate(lab_pages):
-        if report is None or report.failed:
-            name = re.sub(r"\W+", "-", request.node.name)
-            with contextlib.suppress(Exception):
-                lab_page.shot(f"failed-{name}-{number}")
-            print(f"errors in page {number}: {lab_page.errors}")
+    report_failure(request, lab_pages)
+    for lab_page in lab_pages:
         lab_page.page.context.close()
-    if report is None or report.failed:
-        print(lab.said())
 
 
 @pytest.fixture
-def lab_page(new_lab_page: Callable[..., LabPage]) -> LabPage:
-    """A page of a user who is logged in."""
-    return new_lab_page()
+def lab_page(shared_context: SharedContext, request: pytest.FixtureRequest) -> Iterator[LabPage]:
+    """A page of a user who is logged in, with the cookies and the cache of the other tests."""
+    lab_page = shared_context.page()
+    yield lab_page
+    if report_failure(request, [lab_page]):
+        shared_context.close()
+    else:
+        lab_page.page.close()
+
+
+def report_failure(request: pytest.FixtureRequest, lab_pages: list[LabPage]) -> bool:
+    """Say whether the test failed; if it did, take pictures and print what its pages said."""
+    report = getattr(request.node, "rep_call", None)
+    if report is not None and not report.failed:
+        return False
+    for number, lab_page in enumerate(lab_pages):
+        name = re.sub(r"\W+", "-", request.node.name)
+        with contextlib.suppress(Exception):
+            lab_page.shot(f"failed-{name}-{number}")
+        print(f"errors in page {number}: {lab_page.errors}")
+    print(lab_pages[0].lab.said() if lab_pages else "")
+    return True
 
 
 @pytest.fixture

@@ -69,6 +69,14 @@ class Lab:
         self._process: subprocess.Popen[bytes] | None = None
         self._prepare()
         self._environment = {**clean_environment(scratch), **environment}
+        # As on most users' machines: with Node.js, the server runs Yarn for each page (half a
+        # second of CPU time), to know where extensions come from.
+        node = scratch / "bin" / "node"
+        node.parent.mkdir()
+        node.write_text("#!/bin/sh\nexit 1\n")
+        node.chmod(0o755)
+        path = self._environment.get("PATH", os.defpath)
+        self._environment["PATH"] = f"{node.parent}{os.pathsep}{path}"
 
     def _prepare(self) -> None:
         if not (DIST / "package.json").is_file():

@@ -36,6 +36,7 @@ def test_pytorch(work: Path) -> None:
         assert ranks == [f"{r} of 4, local rank {r % 2}" for r in range(4)]
 
 
+@pytest.mark.full
 def test_tensorflow_mirrored(work: Path) -> None:
     with gang(work, "tensorflow", {"worker": 2}, OURS, "tf_mirrored.py") as made:
         same_result(made.wait(CREW), 0.9)

@@ -122,6 +122,7 @@ def passed(output: str) -> int:
     return int(found[-1]) if found else 0
 
 
+@pytest.mark.full
 def test_a_selection_of_ipykernels_tests(suite: Path, tmp_path: Path) -> None:
     code, output = run_suite(suite, tmp_path, *SELECTION, timeout=300)
     assert code == 0, output[-5000:]

@@ -20,6 +20,7 @@ from tests.waiting import until
 NOTEBOOK = {"path": "deep/a.ipynb", "name": "a.ipynb", "type": "notebook"}
 
 
+@pytest.mark.full
 def test_a_notebook_finds_its_kernel_after_a_restart_and_an_idle_one_is_culled(
     tmp_path: Path,
 ) -> None:

@@ -128,6 +128,7 @@ def test_an_option_of_a_note(note):
 """
 
 
+@pytest.mark.full
 def test_an_option_is_four_files(tree: Path) -> None:
     (tree / "job.py").write_text("print('beads')\n")
     code = "import sys; from submarine_jobs.cli import main; sys.exit(main())"

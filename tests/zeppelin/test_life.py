@@ -84,6 +84,7 @@ def test_a_server_that_is_killed_leaves_no_process(own_zeppelin: Make, tmp_path:
     server.await_(lambda: not server.processes() and not child.alive)
 
 
+@pytest.mark.full
 def test_a_run_survives_its_server(own_zeppelin: Make, tmp_path: Path) -> None:
     server = own_zeppelin(
         zeppelin_recovery_storage_class=RECOVERY,

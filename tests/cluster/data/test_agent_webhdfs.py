@@ -216,6 +216,7 @@ def test_the_namenode_may_be_away_while_the_program_runs(
     assert any("Shipping waits" in event.detail for event in record.events)
 
 
+@pytest.mark.full
 def test_a_namenode_that_stays_away_ends_in_a_clear_sentence(
     agents: AgentProcesses, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
 ) -> None:
@@ -232,6 +233,7 @@ def test_a_namenode_that_stays_away_ends_in_a_clear_sentence(
     assert not store.exists("record.json")
 
 
+@pytest.mark.full
 def test_a_cancel_while_saving_cuts_the_patience_short(
     agents: AgentProcesses, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
 ) -> None:

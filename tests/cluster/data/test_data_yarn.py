@@ -244,7 +244,8 @@ class Passage(BaseRequestHandler):
                     return
 
 
-@pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("seconds", [8, 60])
 def test_the_namenode_is_away_and_everything_catches_up(
     store: WebHdfsStore, place: JobStore, tmp_path: Path, seconds: int
 ) -> None:

@@ -107,6 +107,7 @@ def prepare(storage: Storage, root: str, tmp_path: Path) -> str:
     return place
 
 
+@pytest.mark.full
 def test_all_data_of_a_gang(shell: Shell, minicluster: Minicluster, tmp_path: Path) -> None:
     storage, root = shell.session(shell.config({})).backend().job_root()
     place = prepare(storage, root, tmp_path)

@@ -93,7 +93,8 @@ def test_nothing_starts_before_a_restarted_coordinator_has_checked_its_claim(
     assert record.tasks[1].attempt == 2
 
 
-@pytest.mark.parametrize("ended", [pytest.param(False, marks=pytest.mark.full), True])
+@pytest.mark.full
+@pytest.mark.parametrize("ended", [False, True])
 def test_a_coordinator_that_starts_while_hdfs_is_away_waits(
     gang: HdfsGangProcesses, go: Path, ended: bool
 ) -> None:

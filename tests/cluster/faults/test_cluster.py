@@ -97,7 +97,8 @@ def test_node_manager_and_resource_manager_restart_under_a_job(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
-@pytest.mark.parametrize("away", [6, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("away", [6, 60])
 def test_the_namenode_is_away_for_a_while(
     three: Minicluster, train: Callable[..., Job], go: Path, away: int
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job]
     assert sum(task.restarts for task in record.tasks) >= 1
 
 
+@pytest.mark.full
 def test_a_master_that_dies_in_every_attempt_leaves_a_closed_job(
     train: Callable[..., Job],
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_master_that_dies_in_every_attempt_leaves_a_closed_job(
     until(lambda: not processes(job, "program"), "nothing is left")
 
 
+@pytest.mark.full
 def test_a_role_with_a_node_label_runs_on_its_node(train: Callable[..., Job], go: Path) -> None:
     role = Role("worker", 2, Resources(memory=128), node_label="fast")
     job = train("labelled", roles=(role,), at=2)

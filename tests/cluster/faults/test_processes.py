@@ -72,6 +72,7 @@ def test_a_killed_coordinator_comes_back_without_an_effect_on_tasks(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
+@pytest.mark.full
 def test_a_killed_master_restarts_the_gang_from_its_checkpoint(
     train: Callable[..., Job], go: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_an_exception_that_comes_again_without_progress_ends_the_job(
     assert [event.data["rule"] for event in told] == ["progress", "same_cause"]
 
 
+@pytest.mark.full
 def test_a_task_that_hangs_is_lost_and_replaced(train: Callable[..., Job], go: Path) -> None:
     job = train("hang", lost_after=5.0)
     agent = process_of(job, "agent", "worker:1")

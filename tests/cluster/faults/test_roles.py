@@ -49,6 +49,7 @@ def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> Non
     assert all(count == 1 for count in restarts.values()), restarts
 
 
+@pytest.mark.full
 def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], go: Path) -> None:
     job = train("put-back", at=5)
 

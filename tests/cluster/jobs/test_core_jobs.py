@@ -503,10 +503,8 @@ def test_the_namenode_is_away_for_a_while(
     assert job.log("stdout").data.split() == HELD_PRINTS
 
 
-@pytest.mark.parametrize(
-    ("seconds", "settings"),
-    [(10.0, {"submit_grace": "6s"}), pytest.param(200.0, {}, marks=pytest.mark.full)],
-)
+@pytest.mark.full
+@pytest.mark.parametrize(("seconds", "settings"), [(10.0, {"submit_grace": "6s"}), (200.0, {})])
 def test_slow_submission_is_not_closed(
     yarn_profile: Profile,
     tmp_path: Path,

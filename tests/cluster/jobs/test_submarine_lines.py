@@ -107,6 +107,7 @@ def test_the_distributed_job(shell: Shell, jobs: list[Job]) -> None:
     assert storage.stat(checkpoints) is not None
 
 
+@pytest.mark.full
 def test_tensorboard_alone_shows_all_of_a_users_jobs(shell: Shell, jobs: list[Job]) -> None:
     python = ("--python-env", f"path:{PYTHON}", "--memory", "1G")
     Path("curves.py").write_text(EVENTS, encoding="utf-8")

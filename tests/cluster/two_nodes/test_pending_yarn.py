@@ -65,6 +65,7 @@ def until_text(found: Callable[[], str], *parts: str, seconds: float = 240.0) ->
     return until(complete, lambda: f"{parts!r} are not in {found()!r}", seconds)
 
 
+@pytest.mark.full
 def test_the_job_that_holds_the_gpus_is_named(shell: Shell, start: Callable[..., Job]) -> None:
     session = shell.session(shell.config({}))
     nodes = session.backend().rm.get("/nodes")["nodes"]["node"]  # type: ignore[attr-defined]

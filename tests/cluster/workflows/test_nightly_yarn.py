@@ -27,6 +27,7 @@ def submarine(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=540)
 
 
+@pytest.mark.full
 def test_the_notebooks_run_after_each_other_and_the_job_is_their_workflows(
     shell: Shell, tmp_path: Path
 ) -> None:

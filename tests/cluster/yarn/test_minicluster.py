@@ -190,6 +190,7 @@ def test_every_killed_daemon_is_repaired_and_the_data_kept(minicluster):
     assert hdfs.call("GET", f"/user/{user}/kept", "GETFILESTATUS")["FileStatus"]["length"] == 10
 
 
+@pytest.mark.full
 def test_a_running_job_survives_the_resourcemanager(minicluster, driver, tmp_path):
     go = tmp_path / "go"
     app = submit(driver, f"while [ ! -e {go} ]; do sleep 0.1; done; echo survived")
@@ -200,6 +201,7 @@ def test_a_running_job_survives_the_resourcemanager(minicluster, driver, tmp_pat
     assert finished(driver, app).final_status == "succeeded"
 
 
+@pytest.mark.full
 def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
     real, hung = readiness.responds, minicluster.url("nodemanager")
     # Patience with all others, however busy this machine is.
@@ -215,6 +217,7 @@ def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
     assert {name for name in before if before[name] != after[name]} == {"nodemanager-0"}
 
 
+@pytest.mark.full
 def test_a_daemon_without_its_pidfile_is_found_and_replaced(minicluster):
     """As a `start` leaves it that was killed between the two."""
     before = pids(minicluster)["historyserver"]
@@ -226,6 +229,7 @@ def test_a_daemon_without_its_pidfile_is_found_and_replaced(minicluster):
     assert minicluster.status().state == "running"
 
 
+@pytest.mark.full
 def test_an_occupied_port_is_reported_with_the_daemons_message(minicluster):
     minicluster.kill("historyserver")
     port = minicluster.saved.ports["history-http"]

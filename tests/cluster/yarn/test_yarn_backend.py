@@ -128,6 +128,7 @@ def test_a_narrow_queue_runs_the_task_beside_its_master(
     assert until_stage(backend, handle, Stage.ENDED, Stage.ENDED).reason is EndReason.SUCCEEDED
 
 
+@pytest.mark.full
 def test_how_ends_are_reported(backend: YarnBackend, make: Make) -> None:
     """Three jobs at once, one observation for all of them."""
     sources = {
@@ -344,6 +345,7 @@ def test_two_kernels_share_one_driver_which_outlives_them(
     assert not psutil.pid_exists(pid) or process.status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.full
 def test_a_changed_configuration_replaces_the_driver(yarn_profile: Profile, tmp_path: Path) -> None:
     import shutil
 

@@ -95,6 +95,7 @@ def test_a_cancel_whose_call_breaks_is_still_a_cancel(
     backend.stop(handle)
 
 
+@pytest.mark.full
 def test_a_resourcemanager_restarts_while_a_job_runs(
     minicluster: Minicluster,
     backend: YarnBackend,

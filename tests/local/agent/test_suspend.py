@@ -113,6 +113,7 @@ def test_a_resumed_agent_writes_nothing_until_the_coordinator_confirms_it(
     assert [task.restarts for task in record.tasks] == [0, 0], gang.story()
 
 
+@pytest.mark.full
 def test_a_suspend_of_the_whole_machine_is_no_fault(
     gang: GangProcesses, clocks: Clocks, tmp_path: Path
 ) -> None:

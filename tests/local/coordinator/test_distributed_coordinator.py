@@ -104,7 +104,7 @@ def test_a_job_of_three_roles_runs_to_its_end(gang: GangProcesses) -> None:
 
 
 @pytest.mark.parametrize("victim", ["program", "agent"])
-@pytest.mark.parametrize("task", ["worker:1", "ps:0"])
+@pytest.mark.parametrize("task", ["worker:1", pytest.param("ps:0", marks=pytest.mark.full)])
 def test_a_killed_task_restarts_the_gang_from_its_checkpoint(
     gang: GangProcesses, go: Path, victim: str, task: str
 ) -> None:
@@ -231,8 +231,16 @@ def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_start
     assert task_of(record, "worker:1").restarts == 1
 
 
-@pytest.mark.parametrize("moment", ["before", "waiting", "running", "restarting"])
-@pytest.mark.parametrize("way", ["file", "port"])
+@pytest.mark.parametrize(
+    ("way", "moment"),
+    [
+        *(("port", moment) for moment in ("before", "waiting", "running", "restarting")),
+        ("file", "before"),
+        ("file", "running"),
+        pytest.param("file", "waiting", marks=pytest.mark.full),
+        pytest.param("file", "restarting", marks=pytest.mark.full),
+    ],
+)
 def test_cancel_at_any_time(gang: GangProcesses, moment: str, way: str) -> None:
     roles = WORKERS
     if moment == "waiting":
@@ -617,6 +625,7 @@ def test_coordinator_does_not_start_a_closed_job(
     assert not (gang.job_dir / "live.json").exists()
 
 
+@pytest.mark.full
 def test_a_kill_while_the_disk_is_full_costs_an_epoch_and_not_the_job(
     gang: GangProcesses, go: Path
 ) -> None:

@@ -347,6 +347,7 @@ def test_tasks_with_a_directory_each_continue_with_equal_weights(gang: GangProce
     killed_again_and_again(gang, "steps", 1, 3)
 
 
+@pytest.mark.full
 def test_tasks_with_names_of_their_own_continue_at_a_common_step(gang: GangProcesses) -> None:
     record = killed_again_and_again(gang, "ranks", 2, 5)
     point = next(event for event in record.events if event.kind == "restore_point")

@@ -333,6 +333,7 @@ def test_there_are_never_more_than_so_many(telltale: Server, known: str, submit:
     until(lambda: telltale.call("GET", f"{BOARD}{second.id}/").status == 200)
 
 
+@pytest.mark.full
 def test_a_server_that_is_killed_leaves_nothing_for_long(
     tmp_path: Path, telltale: Server, submit: Submit
 ) -> None:

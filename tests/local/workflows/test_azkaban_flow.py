@@ -151,6 +151,7 @@ def test_a_run_from_the_notebook_to_its_last_node(
     assert (past["run"], past["status"]) == (run, "SUCCEEDED")
 
 
+@pytest.mark.full
 def test_azkabans_kill_ends_the_job_that_a_notebook_started(
     azkaban: servers.Azkaban, nightly: Path, tmp_path: Path
 ) -> None:

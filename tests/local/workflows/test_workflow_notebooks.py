@@ -26,6 +26,7 @@ def flows(tmp_path, monkeypatch):
     found.close()
 
 
+@pytest.mark.full
 def test_a_killed_runner_leaves_no_job_and_its_run_goes_on(flows):
     process, pid = flows.begin()
     process.kill()

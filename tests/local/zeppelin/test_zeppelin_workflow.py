@@ -68,6 +68,7 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Note]:
     cancel_unfinished(Session(load_config().profile))
 
 
+@pytest.mark.full
 def test_a_paragraph_goes_the_whole_way_to_azkaban(
     note: Note, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
