@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import re
 import threading
 import time
@@ -219,56 +220,87 @@ def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterat
     begin, end
         Offsets in bytes.
     """
-    window, line = _line_before(read, begin)
-    base, at, size = begin - len(window), begin, FIRST_PIECE
     place = begin
-    while at < end and most > 0:
+    for window in _windows(read, begin, end):
+        hits = list(itertools.islice(_hits(pattern, window, place), most))
+        if len(hits) == most:
+            yield SearchStep(hits, hits[-1].offset + hits[-1].length, window.added)
+            return
+        last = hits[-1].offset + hits[-1].length if hits else place
+        place = max(last, window.base + window.final)
+        most -= len(hits)
+        yield SearchStep(hits, place, window.added)
+
+
+class Window(NamedTuple):
+    """A part of the log that is searched at once.
+
+    Attributes
+    ----------
+    text
+        Its bytes, from the start of a line or with the end of the part before.
+    base
+        Offset of ``text`` in the log.
+    line
+        Offset of the line in which ``text`` starts.
+    whole
+        Length of ``text`` that is searched: up to the end of its last whole line.
+    final
+        Length of ``text`` in which matches are final. A match that starts behind it is found again
+        in the next window, which may have more of it.
+    added
+        Number of bytes that were not in the window before.
+    """
+
+    text: bytes
+    base: int
+    line: int
+    whole: int
+    final: int
+    added: int
+
+
+def _windows(read: Read, begin: int, end: int) -> Iterator[Window]:
+    """Read the log from ``begin`` to ``end`` in windows."""
+    rest, line = _line_before(read, begin)
+    base, at, size = begin - len(rest), begin, FIRST_PIECE
+    while at < end:
         data = read(at, min(size, end - at))
         size = min(size * GROWTH, LARGEST_PIECE)
-        at += len(data)
-        last = at >= end or not data
-        if last:
-            at = end
-        for text, offset, added, final in _texts(window, base, data, last=last):
-            window, base = text, offset
-            whole, until = _whole_lines(window, last=final)
-            hits, place = [], max(place, base)
-            for match in pattern.finditer(window, place - base, whole):
-                low, high = match.span()
-                if low >= until:
-                    break
-                if low == high:
-                    continue
-                place = base + high
-                hits.append(_hit(window, base, low, high, line))
-                if len(hits) >= most:
-                    break
-            most -= len(hits)
-            yield SearchStep(hits, place if most <= 0 else max(place, base + until), added)
-            if most <= 0:
-                return
-            place = max(place, base + until)
-            if until and window[until - 1 : until] == b"\n":
-                line = base + until
-            else:
-                until = max(0, until - CONTEXT)
-            window, base = window[until:], base + until
+        at = at + len(data) if data else end
+        for text, offset, added, last in _texts(rest, base, data, last=at >= end):
+            whole, final = _whole_lines(text, last=last)
+            yield Window(text, offset, line, whole, final, added)
+            kept = max(0, final - CONTEXT)
+            if text[final - 1 : final] == b"\n":
+                line, kept = offset + final, final
+            rest, base = text[kept:], offset + kept
+
+
+def _hits(pattern: Any, window: Window, place: int) -> Iterator[Hit]:
+    """Yield the matches from the offset ``place`` that are final."""
+    for match in pattern.finditer(window.text, place - window.base, window.whole):
+        low, high = match.span()
+        if low >= window.final:
+            return
+        if low < high:
+            yield _hit(window.text, window.base, low, high, window.line)
 
 
 def _texts(
-    window: bytes, base: int, data: bytes, *, last: bool
+    rest: bytes, base: int, data: bytes, *, last: bool
 ) -> Iterator[tuple[bytes, int, int, bool]]:
     """Yield texts to search: bytes, offset, number of new bytes, whether the log ends there.
 
     The line that continues from the piece before is a text of its own, so that the piece is not
     copied.
     """
-    joined = data.find(b"\n") + 1 if window else 0
+    joined = data.find(b"\n") + 1 if rest else 0
     if joined:
-        yield window + data[:joined], base, joined, False
-        yield data, base + len(window), len(data) - joined, last
+        yield rest + data[:joined], base, joined, False
+        yield data, base + len(rest), len(data) - joined, last
     else:
-        yield window + data, base, len(data), last
+        yield rest + data, base, len(data), last
 
 
 def _whole_lines(window: bytes, *, last: bool) -> tuple[int, int]:
