@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, Member, NamedInput, wire
 from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
-from tests.local.agent.fake_coordinator import FakeCoordinator
+from tests.local.agent.fake_coordinator import FakeCoordinator, Line
 from tests.processes import is_gone
 from tests.waiting import until
 
@@ -171,6 +172,27 @@ def test_the_program_never_notices_a_link_that_is_away(
     other.say("leave")
     assert agents.finish(agent) == 0
     other.close()
+
+
+def test_a_link_that_breaks_at_once_is_tried_again_ever_more_slowly(
+    agents: AgentProcesses, coordinator: FakeCoordinator
+) -> None:
+    hear = coordinator._hear
+
+    def hear_and_confuse(link: ssl.SSLSocket, line: Line) -> None:
+        hear(link, line)
+        if line["type"] == "register":
+            coordinator.say("ack", n="no number")
+
+    coordinator._hear = hear_and_confuse  # type: ignore[method-assign]
+    scratch = agents.prepare("", name="worker-0", role="worker")
+    agent = agents.launch(scratch, env=coordinator.environment())
+    coordinator.registered()
+    time.sleep(3)
+    # The shortest pauses are 0.025, 0.05, 0.1, 0.2, 0.4 and then 0.5 s.
+    assert 4 <= len(coordinator.heads) <= 11
+    coordinator.refuse = "enough"
+    agents.finish(agent)
 
 
 def test_silence_ends_the_program_before_anybody_replaces_it(

@@ -155,7 +155,9 @@ class Link:
                 self._communicate(connect(self._address, self._secret, CONNECT_SECONDS))
             except (OSError, ValueError, RefusedError) as exc:
                 self._check_patience(str(exc))
-            if welcomed != self._welcomed_at:
+            # A connection that ends at once, for example after an invalid order, is no success.
+            latest = self._welcomed_at
+            if latest is not None and latest != welcomed and monotonic() - latest > LONGEST_PAUSE:
                 backoff.reset()
             if not self._over:
                 time.sleep(backoff.pause())
