@@ -31,7 +31,7 @@ from submarine_minicluster import Minicluster
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.browser.lab import Lab
-from tests.browser.lab_page import LabPage
+from tests.browser.lab_page import BROWSERS, LabPage
 
 VIEWPORT = {"width": 1400, "height": 1000}
 #: Time limit for a job or a page on a busy machine, in seconds.
@@ -141,7 +141,7 @@ def _session(
 
 @contextlib.contextmanager
 def _chromium() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         raise SystemExit("There is no Chromium on this machine: run scripts/setup.sh chromium.")
     # The sandbox does not work for root. The page must report its precise memory.

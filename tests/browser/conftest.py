@@ -18,7 +18,7 @@ from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
-from tests.browser.lab_page import LabPage
+from tests.browser.lab_page import BROWSERS, LabPage
 
 VIEWPORT = {"width": 1400, "height": 1000}
 # Pages are slow beside a cluster on two cores; the usual five seconds are over now and then.
@@ -26,8 +26,8 @@ expect.set_options(timeout=60_000)
 
 
 def chromium_arguments() -> dict[str, Any]:
-    """Debian's Chromium; its sandbox does not work for root."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    """The Chromium of this machine; its sandbox does not work for root."""
+    for name in BROWSERS:
         if path := shutil.which(name):
             words = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
             return {"executable_path": path, "args": words}

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     *("runtime", "jobs", "magics", "kernel", "minicluster", "server_ext", "workflows", "zeppelin"),
@@ -128,7 +130,6 @@ def test_an_option_of_a_note(note):
 """
 
 
-@pytest.mark.full
 def test_an_option_is_four_files(tree: Path) -> None:
     (tree / "job.py").write_text("print('beads')\n")
     code = "import sys; from submarine_jobs.cli import main; sys.exit(main())"

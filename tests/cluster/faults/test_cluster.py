@@ -24,7 +24,7 @@ from tests.cluster.jobs.training import (
 )
 from tests.waiting import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 STEPS = 60
 
@@ -35,7 +35,6 @@ def node_of(job: Job, kind: str, task: str | None = None) -> str:
     return next(part for part in Path(directory).parts if part.startswith("nodemanager-"))
 
 
-@pytest.mark.full
 def test_a_node_that_is_lost_for_good(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
@@ -55,7 +54,6 @@ def test_a_node_that_is_lost_for_good(
         three.start()
 
 
-@pytest.mark.full
 def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_together(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
@@ -80,7 +78,6 @@ def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_toget
         three.start()
 
 
-@pytest.mark.full
 def test_node_manager_and_resource_manager_restart_under_a_job(
     three: Minicluster, train: Callable[..., Job], go: Path
 ) -> None:
@@ -97,7 +94,6 @@ def test_node_manager_and_resource_manager_restart_under_a_job(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("away", [6, 60])
 def test_the_namenode_is_away_for_a_while(
     three: Minicluster, train: Callable[..., Job], go: Path, away: int
@@ -112,7 +108,6 @@ def test_the_namenode_is_away_for_a_while(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
-@pytest.mark.full
 def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job], go: Path) -> None:
     # Two on each node, one beside the master: all that there is, of which queue default is
     # promised one half. What the other job asks for fits nowhere else.
@@ -137,7 +132,6 @@ def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job]
     assert sum(task.restarts for task in record.tasks) >= 1
 
 
-@pytest.mark.full
 def test_a_master_that_dies_in_every_attempt_leaves_a_closed_job(
     train: Callable[..., Job],
 ) -> None:
@@ -154,7 +148,6 @@ def test_a_master_that_dies_in_every_attempt_leaves_a_closed_job(
     until(lambda: not processes(job, "program"), "nothing is left")
 
 
-@pytest.mark.full
 def test_a_role_with_a_node_label_runs_on_its_node(train: Callable[..., Job], go: Path) -> None:
     role = Role("worker", 2, Resources(memory=128), node_label="fast")
     job = train("labelled", roles=(role,), at=2)

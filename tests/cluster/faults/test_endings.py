@@ -19,7 +19,7 @@ from tests.cluster.jobs.training import (
 )
 from tests.waiting import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 #: Worker 1 does something else than train.
 ODD = """\
@@ -29,7 +29,6 @@ if os.environ["SUBMARINE_INDEX"] == "1":
 """
 
 
-@pytest.mark.full
 def test_exit_codes_and_signals_are_in_the_record(train: Callable[..., Job]) -> None:
     """Two jobs side by side: one ends with a code, the other by a signal."""
     ends: list[tuple[str, EndReason, int | None, int | None]] = [
@@ -50,7 +49,6 @@ def test_exit_codes_and_signals_are_in_the_record(train: Callable[..., Job]) -> 
         assert "worker:1" in record.detail
 
 
-@pytest.mark.full
 def test_memory_that_yarn_takes_offence_at_is_in_the_record(train: Callable[..., Job]) -> None:
     # Nothing but the whole container's limit can see it: two GB at once, in a container of less.
     greed = "rest = bytearray(b'x') * (2 << 30); time.sleep(60)"
@@ -62,7 +60,6 @@ def test_memory_that_yarn_takes_offence_at_is_in_the_record(train: Callable[...,
     assert "ask for" in record.detail.lower()
 
 
-@pytest.mark.full
 def test_the_policy_decides_the_end(train: Callable[..., Job]) -> None:
     jobs = []
     for policy, allowed in (("any", 0.0), ("fraction", 0.5), ("chief", 0.0)):
@@ -95,7 +92,6 @@ def large_input(own: Session, tmp_path_factory: pytest.TempPathFactory) -> str:
     return storage.url(path)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("point", ["placing", "preparing", "finishing"])
 def test_cancel_at_every_other_point(
     train: Callable[..., Job], large_input: str, point: str

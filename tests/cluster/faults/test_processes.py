@@ -28,7 +28,7 @@ from tests.cluster.jobs.training import (
 from tests.local.coordinator.test_distributed_coordinator import AFTER_CHECKPOINT, ENDS
 from tests.waiting import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 STEPS = 60
 TASKS = ("worker:0", "worker:1")
@@ -72,7 +72,6 @@ def test_a_killed_coordinator_comes_back_without_an_effect_on_tasks(
     assert [task.restarts for task in record.tasks] == [0, 0]
 
 
-@pytest.mark.full
 def test_a_killed_master_restarts_the_gang_from_its_checkpoint(
     train: Callable[..., Job], go: Path
 ) -> None:
@@ -88,7 +87,6 @@ def test_a_killed_master_restarts_the_gang_from_its_checkpoint(
     assert {event.writer for event in record.events} >= {"coordinator-1", "coordinator-2"}
 
 
-@pytest.mark.full
 def test_a_killed_master_restores_one_point_for_tasks_that_train_together(
     train: Callable[..., Job], go: Path
 ) -> None:
@@ -107,7 +105,6 @@ def test_a_killed_master_restores_one_point_for_tasks_that_train_together(
     assert int(begun[0][-1]) > 0
 
 
-@pytest.mark.full
 def test_an_exception_that_comes_again_without_progress_ends_the_job(
     train: Callable[..., Job], tmp_path: Path
 ) -> None:
@@ -123,7 +120,6 @@ def test_an_exception_that_comes_again_without_progress_ends_the_job(
     assert [event.data["rule"] for event in told] == ["progress", "same_cause"]
 
 
-@pytest.mark.full
 def test_a_task_that_hangs_is_lost_and_replaced(train: Callable[..., Job], go: Path) -> None:
     job = train("hang", lost_after=5.0)
     agent = process_of(job, "agent", "worker:1")

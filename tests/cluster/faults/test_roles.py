@@ -15,7 +15,7 @@ from submarine_jobs.model import Resources, Role
 from tests.cluster.jobs.training import check_result, kill, processes, program, task_of, whole_log
 from tests.waiting import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 SERVING = """\
 import os, time
@@ -24,7 +24,6 @@ while os.environ["SUBMARINE_ROLE"] in ("ps", "tensorboard"):
 """
 
 
-@pytest.mark.full
 def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> None:
     size = Resources(memory=128)
     kinds = {"chief": "tracked", "worker": "tracked", "ps": "untracked", "evaluator": "tracked",
@@ -49,7 +48,6 @@ def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> Non
     assert all(count == 1 for count in restarts.values()), restarts
 
 
-@pytest.mark.full
 def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], go: Path) -> None:
     job = train("put-back", at=5)
 
@@ -75,7 +73,6 @@ def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], 
     assert len(began[1]) == 2
 
 
-@pytest.mark.full
 def test_a_stopped_program_is_alive_until_its_time_is_up(train: Callable[..., Job]) -> None:
     """Its agent cannot know whether it thinks: ``--timeout`` is what ends it."""
     job = train("stopped", at=5, timeout=20.0)

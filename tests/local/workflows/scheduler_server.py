@@ -23,10 +23,11 @@ OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
 class Scheduler(Server):
     """One server; its jobs run on the local backend."""
 
-    extensions = Server.extensions.replace("{", "{'jupyter_scheduler': True, ")
+    extensions: Mapping[str, bool] = {**Server.extensions, "jupyter_scheduler": True}
 
     def __init__(self, scratch: Path, manager: str = "", **environment: str) -> None:
         super().__init__(scratch, SUBMARINE_BACKEND="local", **environment)
+        (scratch / "data").mkdir()  # For the database; jupyter-scheduler does not create it.
         self.manager = manager
         self.cwd = self.root  # jupyter-scheduler downloads relative to it
 

@@ -48,10 +48,13 @@ def test_progress(tmp_path: Path, texts: list[str], value: float | None) -> None
 def test_progress_reads_little_of_much(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"Epoch 1/2\n" + b"\r1/9 " * 10_000_000)
-    progress = Progress((str(log),))
-    began = time.process_time()
-    progress.update()
-    assert time.process_time() - began < 0.1
+    took = []
+    for _ in range(3):  # The measurement of coverage works for 0.2 s once in a while.
+        progress = Progress((str(log),))
+        began = time.process_time()
+        progress.update()
+        took.append(time.process_time() - began)
+    assert min(took) < 0.1
 
 
 @given(st.binary(max_size=200))
