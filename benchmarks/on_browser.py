@@ -30,8 +30,9 @@ from submarine_minicluster import Minicluster
 # The rig is a part of the tests, which are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.browser.chromium import chromium_arguments
 from tests.browser.lab import Lab
-from tests.browser.lab_page import BROWSERS, LabPage
+from tests.browser.lab_page import LabPage
 
 VIEWPORT = {"width": 1400, "height": 1000}
 #: Time limit for a job or a page on a busy machine, in seconds.
@@ -141,14 +142,13 @@ def _session(
 
 @contextlib.contextmanager
 def _chromium() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        raise SystemExit("There is no Chromium on this machine: run scripts/setup.sh chromium.")
-    # The sandbox does not work for root. The page must report its precise memory.
-    words = ["--disable-dev-shm-usage", "--enable-precise-memory-info"]
-    words += ["--no-sandbox"] if os.getuid() == 0 else []
+    try:
+        # The page must report its precise memory.
+        found = chromium_arguments("--enable-precise-memory-info")
+    except FileNotFoundError as error:
+        raise SystemExit(str(error)) from None
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=words)
+        browser = playwright.chromium.launch(**found)
         try:
             yield browser
         finally:

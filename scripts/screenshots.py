@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The JupyterLab and its pages are those of the browser tests.
 sys.path.insert(0, str(ROOT))
 
-from tests.browser.conftest import chromium_arguments  # noqa: E402
+from tests.browser.chromium import chromium_arguments  # noqa: E402
 from tests.browser.jobs import Jobs  # noqa: E402
 from tests.browser.lab import Lab  # noqa: E402
 from tests.browser.lab_page import LabPage  # noqa: E402

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import tempfile
@@ -16,22 +15,14 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
+from tests.browser.chromium import chromium_arguments
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
-from tests.browser.lab_page import BROWSERS, LabPage
+from tests.browser.lab_page import LabPage
 
 VIEWPORT = {"width": 1400, "height": 1000}
 # Pages are slow beside a cluster on two cores; the usual five seconds are over now and then.
 expect.set_options(timeout=60_000)
-
-
-def chromium_arguments() -> dict[str, Any]:
-    """The Chromium of this machine; its sandbox does not work for root."""
-    for name in BROWSERS:
-        if path := shutil.which(name):
-            words = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
-            return {"executable_path": path, "args": words}
-    raise FileNotFoundError("There is no Chromium on this machine: run scripts/setup.sh chromium.")
 
 
 @pytest.fixture(scope="session")
@@ -81,8 +72,8 @@ def jobs(lab: Lab) -> Iterator[Jobs]:
 class SharedContext:
     """The browser context of a user who is logged in, for all tests that need no other.
 
-    Pages of one context share the cache: a new context loads and compiles JupyterLab anew, which
-    takes twice the CPU time. What JupyterLab keeps is on its server, by workspace.
+    Pages of one context share the cache; in a new context JupyterLab is loaded and compiled again,
+    which takes twice the CPU time. The state of JupyterLab is on its server, by workspace.
     """
 
     def __init__(self, browser: Browser, lab: Lab) -> None:
@@ -106,7 +97,7 @@ class SharedContext:
 
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """Open a context with the size and the patience of all tests."""
+    """Open a context with the window size and the time limit of all tests."""
     context = browser.new_context(**{"viewport": VIEWPORT, **options})
     context.set_default_timeout(60_000)
     return context
@@ -114,7 +105,7 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
 
 @pytest.fixture(scope="session")
 def shared_context(browser: Browser, lab: Lab) -> Iterator[SharedContext]:
-    """The context that `lab_page` uses."""
+    """The context of ``lab_page``."""
     with contextlib.closing(SharedContext(browser, lab)) as shared:
         yield shared
 
@@ -136,24 +127,26 @@ def new_lab_page(
         return lab_page
 
     yield make
-    report_failure(request, lab_pages)
+    report_failure(request, lab, lab_pages)
     for lab_page in lab_pages:
         lab_page.page.context.close()
 
 
 @pytest.fixture
-def lab_page(shared_context: SharedContext, request: pytest.FixtureRequest) -> Iterator[LabPage]:
+def lab_page(
+    shared_context: SharedContext, lab: Lab, request: pytest.FixtureRequest
+) -> Iterator[LabPage]:
     """A page of a user who is logged in, with the cookies and the cache of the other tests."""
     lab_page = shared_context.page()
     yield lab_page
-    if report_failure(request, [lab_page]):
+    if report_failure(request, lab, [lab_page]):
         shared_context.close()
     else:
         lab_page.page.close()
 
 
-def report_failure(request: pytest.FixtureRequest, lab_pages: list[LabPage]) -> bool:
-    """Say whether the test failed; if it did, take pictures and print what its pages said."""
+def report_failure(request: pytest.FixtureRequest, lab: Lab, lab_pages: list[LabPage]) -> bool:
+    """Return whether the test failed; take pictures and print errors and the log if it did."""
     report = getattr(request.node, "rep_call", None)
     if report is not None and not report.failed:
         return False
@@ -162,7 +155,7 @@ def report_failure(request: pytest.FixtureRequest, lab_pages: list[LabPage]) -> 
         with contextlib.suppress(Exception):
             lab_page.shot(f"failed-{name}-{number}")
         print(f"errors in page {number}: {lab_page.errors}")
-    print(lab_pages[0].lab.said() if lab_pages else "")
+    print(lab.said())
     return True
 
 

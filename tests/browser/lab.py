@@ -69,8 +69,8 @@ class Lab:
         self._process: subprocess.Popen[bytes] | None = None
         self._prepare()
         self._environment = {**clean_environment(scratch), **environment}
-        # As on most users' machines: with Node.js, the server runs Yarn for each page (half a
-        # second of CPU time), to know where extensions come from.
+        # With Node.js, which most users do not have, the server runs Yarn for each page: half a
+        # second of CPU time.
         node = scratch / "bin" / "node"
         node.parent.mkdir()
         node.write_text("#!/bin/sh\nexit 1\n")

@@ -28,8 +28,6 @@ _READY = """async () => {
   await widget.sessionContext.session.kernel.info;
 }"""
 _HAS_NOTEBOOK = "() => !!window.jupyterapp?.shell?.currentWidget?.sessionContext"
-#: Names of Chromium; the first that is installed is used. The shell has no user interface.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 _numbers = itertools.count()
 
 

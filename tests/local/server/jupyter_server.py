@@ -41,7 +41,7 @@ class Server:
 
     #: Whether a signal can be sent to it and to all that it has started, as a terminal does.
     own_group = False
-    #: Those that are installed beside ours take a third of the CPU time of a start.
+    #: The others that are installed would take a third of the CPU time of a start.
     extensions: Mapping[str, bool] = {
         "submarine_server": True,
         "jupyter_lsp": False,
@@ -80,7 +80,7 @@ class Server:
                     "--ServerApp.port_retries=0",
                     f"--ServerApp.base_url={BASE}",
                     f"--ServerApp.root_dir={self.root}",
-                    f"--ServerApp.jpserver_extensions={dict(self.extensions)}",
+                    f"--ServerApp.jpserver_extensions={self.extensions}",
                     f"--IdentityProvider.token={TOKEN}",
                     *words,
                 ],
