@@ -36,7 +36,8 @@ from submarine_zeppelin.interface import (
     Server,
     make_interpreter,
 )
-from submarine_zeppelin.service.process import block_unused_imports, limit_retained_memory
+from submarine_zeppelin.memory import block_unused_imports, limit_retained_memory
+from submarine_zeppelin.service import process as _process  # noqa: F401  (what the process loads)
 
 LIMIT_MB = 80.0
 PROGRAM = "%submarine.python\nimport time\nprint('it runs', flush=True)\ntime.sleep(3600)"

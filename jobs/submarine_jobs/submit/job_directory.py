@@ -24,7 +24,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import JobSpec, Profile, hadoop_user
 from submarine_jobs.storage import Storage
-from submarine_jobs.submit.runtime_zip import runtime_zip
+from submarine_jobs.submit.runtime_zip import forget_runtime_zip, runtime_name, runtime_zip
 from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
 
@@ -147,15 +147,14 @@ def upload(directory: JobDirectory, root: str, files: Mapping[str, bytes | None]
         Path of the runtime's zip, which is uploaded once for all jobs below ``root``.
     """
     storage = directory.storage
-    runtime = runtime_zip()
-    runtime_path = f"{root}/{layout.RUNTIME_CACHE}/{runtime.name}"
+    runtime_path = f"{root}/{layout.RUNTIME_CACHE}/{runtime_name()}"
 
     def publish(item: tuple[str, bytes]) -> None:
         storage.publish(directory.file(item[0]), item[1])
 
     def publish_runtime() -> None:
         if storage.stat(runtime_path) is None:
-            storage.publish(runtime_path, runtime.data)
+            storage.publish(runtime_path, runtime_zip().data)
 
     present = [(name, data) for name, data in files.items() if data is not None]
     with ThreadPoolExecutor(MAX_UPLOADS, "submarine-upload") as pool:
@@ -163,4 +162,5 @@ def upload(directory: JobDirectory, root: str, files: Mapping[str, bytes | None]
         pending.append(pool.submit(publish_runtime))
         for upload_done in pending:
             upload_done.result()
+    forget_runtime_zip()
     return runtime_path

@@ -5,10 +5,11 @@ Reads the index; blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from submarine_jobs.tracking import JobQuery, JobStore, Origin, bare_record
+from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore, Origin, bare_record
 from submarine_runtime.protocol import JobRecord
 from submarine_server.monitor.index import IndexChanges, JobIndex
 from submarine_server.monitor.job_table import Row
@@ -17,6 +18,23 @@ from submarine_server.views import row_json
 
 #: Ids per query of the index, and maximum number of cached origins.
 _IDS_PER_QUERY, _MAX_ORIGINS = 500, 5000
+
+
+class _Basis(NamedTuple):
+    """What a row of a poll was made from."""
+
+    entry: IndexEntry
+    record: JobRecord
+    origin: Origin
+
+    def equals(self, other: _Basis | None) -> bool:
+        """Return whether both make the same row, and the index has not replaced it in between."""
+        return (
+            other is not None
+            and self.entry is other.entry
+            and self.record == other.record
+            and self.origin == other.origin
+        )
 
 
 class RowBuilder:
@@ -40,6 +58,8 @@ class RowBuilder:
         self._store = store
         self._visible_origin = visible_origin
         self._origins: dict[str, Origin] = {}
+        #: Basis of each row of the last poll.
+        self._polled: dict[str, _Basis] = {}
 
     def from_index(self) -> tuple[IndexChanges, list[Row]]:
         """Return the changes of the index and their rows."""
@@ -51,24 +71,31 @@ class RowBuilder:
         return replace(changes, total=changes.total - self._others), self._rows(found)
 
     def from_poll(self, result: PollResult) -> list[Row]:
-        """Return the rows of a poll, except of jobs for which the index is newer."""
-        return self._rows(
-            [
-                (job_id, record)
-                for job_id, (known, record) in result.records.items()
-                if self.index.is_newest(known)
-            ]
-        )
+        """Return the rows that a poll has changed, except of jobs for which the index is newer."""
+        newest = {
+            job_id: found
+            for job_id, found in result.records.items()
+            if self.index.is_newest(found[0]) and self._is_own(found[1])
+        }
+        self._read_origins(newest)
+        before, self._polled = self._polled, {}
+        rows: list[Row] = []
+        for job_id, (entry, record) in newest.items():
+            basis = _Basis(entry, record, self._origins.get(job_id, Origin()))
+            self._polled[job_id] = basis
+            if not basis.equals(before.get(job_id)):
+                rows.append(row_json(record, basis.origin))
+        return rows
 
     def _is_own(self, record: JobRecord) -> bool:
         return record.user in ("", self._user)
 
     def _rows(self, records: Sequence[tuple[str, JobRecord]]) -> list[Row]:
         records = [(job_id, record) for job_id, record in records if self._is_own(record)]
-        self._read_origins([job_id for job_id, _ in records])
+        self._read_origins(job_id for job_id, _ in records)
         return [row_json(record, self._origins.get(job_id, Origin())) for job_id, record in records]
 
-    def _read_origins(self, job_ids: Sequence[str]) -> None:
+    def _read_origins(self, job_ids: Iterable[str]) -> None:
         if len(self._origins) > _MAX_ORIGINS:
             self._origins.clear()
         missing = [job_id for job_id in job_ids if job_id not in self._origins]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.access import JobDirectory
+from submarine_jobs.storage import LocalStorage
 from submarine_jobs.submit import write_runtime_zip
+from submarine_jobs.submit.job_directory import upload
 from submarine_jobs.submit.runtime_zip import runtime_zip
 
 INSTALLED = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
@@ -41,6 +45,15 @@ def test_the_same_sources_give_the_same_bytes() -> None:
     assert "submarine_runtime/launcher/launch.py" in names
     assert not any("__pycache__" in name for name in names)
     assert len(first.data) < 5 << 18  # node managers keep it, but each brings it once
+
+
+def test_it_is_freed_after_an_upload_and_built_again_for_another_root(tmp_path: Path) -> None:
+    for root in (tmp_path / "one", tmp_path / "other"):
+        directory = JobDirectory(LocalStorage(), str(root / "job"))
+        path = Path(upload(directory, str(root), {"spec.json": b"{}"}))
+        assert runtime_zip.cache_info().currsize == 0
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert path.name == f"runtime-{digest}.zip"
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import sys, threading
-from submarine_zeppelin.service.process import limit_retained_memory
+from submarine_zeppelin.memory import limit_retained_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -45,9 +45,35 @@ def test_freed_buffers_of_threads_are_returned() -> None:
     assert int(done.stdout) < 20_000_000
 
 
+FRAGMENTED = """
+from submarine_zeppelin.memory import limit_retained_memory, release_freed_memory
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+limit_retained_memory()
+before = resident()
+held = [bytes(2000) for _ in range(20_000)]
+del held[:-1]  # the last one keeps the heap long
+retained = resident() - before
+release_freed_memory()
+print(retained, resident() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has this function")
+def test_freed_memory_between_objects_is_returned() -> None:
+    command = [sys.executable, "-c", FRAGMENTED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    retained, left = (int(word) for word in done.stdout.split())
+    assert retained > 30_000_000
+    assert left < 5_000_000
+
+
 NOTEBOOKS = """
 import sys
-from submarine_zeppelin.service.process import block_unused_imports
+from submarine_zeppelin.memory import block_unused_imports
 block_unused_imports()
 import nbformat
 from nbformat import v4

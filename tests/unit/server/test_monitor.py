@@ -164,6 +164,32 @@ def test_rows_are_those_of_the_user_s_own_jobs(tmp_path: Path) -> None:
     assert {row["job_id"] for row in rows.from_poll(seen)} == {job(1), job(3), job(5)}
 
 
+def test_a_poll_makes_rows_of_changed_jobs_only(tmp_path: Path) -> None:
+    store = JobStore(tmp_path / "jobs.sqlite")
+    for number in (1, 2):
+        store.put(of("ada", known(number)))
+    rows = RowBuilder(store, lambda origin: origin, "ada")
+    rows.from_index()
+
+    def poll(**changes: Any) -> list[str]:
+        active = rows.index.active()
+        found = {key: (row, replace(row.record)) for key, row in active.items() if row.record}
+        entry, record = found[job(2)]
+        found[job(2)] = (entry, replace(record, **changes))
+        return sorted(str(row["job_id"]) for row in rows.from_poll(PollResult(found)))
+
+    assert poll() == [job(1), job(2)]
+    assert poll() == []
+    assert poll(detail="waits for a GPU") == [job(2)]
+    assert poll(detail="waits for a GPU") == []
+    store.put_origin(job(1), Origin("a.ipynb", "cell"))
+    assert poll(detail="waits for a GPU") == [job(1)]
+    # The index has written its own row of the job over the row of the poll.
+    store.put(of("ada", known(2)))
+    rows.from_index()
+    assert poll(detail="waits for a GPU") == [job(2)]
+
+
 class Unconfigured:
     """A service whose configuration names a cluster later."""
 

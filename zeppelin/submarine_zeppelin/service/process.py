@@ -5,8 +5,6 @@ Modules for jobs and kernels are imported when a paragraph needs them, so a star
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import logging
 import os
 import sys
@@ -27,6 +25,7 @@ from submarine_zeppelin.interface import (
     Server,
     output_limit,
 )
+from submarine_zeppelin.memory import block_unused_imports, limit_retained_memory
 from submarine_zeppelin.service.arguments import Arguments, parse
 from submarine_zeppelin.service.handler import Handler
 from submarine_zeppelin.service.lifecycle import ProcessShutdown, become_group_leader
@@ -46,15 +45,6 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 #: Timeout of the registration in seconds. The server stops waiting after 60.
 REGISTRATION_TIMEOUT = 50.0
-#: Constants of glibc's malloc.h.
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-#: Number of malloc arenas. Each arena keeps its peak size.
-ARENAS = 2
-#: Buffers from this size in bytes are mapped. By default glibc raises this size when one is freed.
-MMAP_THRESHOLD = 128 << 10
-#: Optional dependency of jsonschema, which nbformat imports: a grammar of 16 MB for the format
-#: ``iri``, which the schemas of notebooks do not use.
-UNUSED_PACKAGE = "rfc3987_syntax"
 
 
 class ServerClient(Server):
@@ -198,16 +188,3 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     process.shutdown.wait()
     return 0
-
-
-def limit_retained_memory() -> None:
-    """Configure glibc's malloc to return freed memory; no effect with other C libraries."""
-    with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.mallopt(_M_ARENA_MAX, ARENAS)
-        library.mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD)
-
-
-def block_unused_imports() -> None:
-    """Make a package appear as not installed. Call this before it is imported."""
-    sys.modules.setdefault(UNUSED_PACKAGE, None)  # type: ignore[arg-type]

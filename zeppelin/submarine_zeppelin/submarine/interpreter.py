@@ -28,6 +28,7 @@ from submarine_zeppelin.interface import (
     Server,
     output_limit,
 )
+from submarine_zeppelin.memory import release_freed_memory
 from submarine_zeppelin.notes import (
     interpreter_names,
     normalize_newlines,
@@ -85,6 +86,7 @@ class SubmarineInterpreter(Interpreter):
             with self._lock:
                 if self._stops.get(context.key) is stop:
                     del self._stops[context.key]
+            release_freed_memory()
         try:
             if failure:
                 publisher.write(failure + "\n")
