@@ -1,11 +1,12 @@
-"""Set the version, check that a commit can be released, and rehearse a release.
+"""Set version and addresses, check that a commit can be released, and rehearse a release.
 
 `version` writes the version into its only source, `submarine_jobs/version.py`, and into the two
-files of the front end, which cannot read Python. `changelog` turns the section "Unreleased" into
-that of the version. `check` prints why HEAD is not a release. `rehearse` carries out the steps of
-RELEASE.md in a clone in a temporary directory: it builds all archives twice and compares them,
-uploads them to an index on a loopback port, and runs `submarine` from an empty environment that has
-installed it from there. Nothing leaves this machine, except that pip fetches dependencies.
+files of the front end, which cannot read Python. `urls` writes the project's public addresses.
+`changelog` turns the section "Unreleased" into that of the version. `check` prints why HEAD is not
+a release. `rehearse` carries out the steps of RELEASE.md in a clone in a temporary directory: it
+builds all archives twice and compares them, uploads them to an index on a loopback port, and runs
+`submarine` from an empty environment that has installed it from there. Nothing leaves this machine,
+except that pip fetches dependencies.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tomllib
 import venv
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +41,17 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = "jupyter-submarine"
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "Unreleased"
+PYPROJECT = "pyproject.toml"
+#: Name of each project address, and its path below that of the repository.
+PROJECT_URLS = {
+    "Homepage": "",
+    "Documentation": "/tree/main/docs",
+    "Source": "",
+    "Issues": "/issues",
+    "Changelog": f"/blob/main/{CHANGELOG}",
+}
+#: Address of the repository in a rehearsal if the project states none.
+REHEARSED_URL = "https://repository.invalid/jupyter-submarine"
 #: The types of changes of Keep a Changelog, in the order of its sections.
 CHANGE_TYPES = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 _RELEASE_LINE = re.compile(r"^## \[(?P<name>[^\]]+)\](?: - (?P<date>\S+))?(?P<rest>.*)$")
@@ -105,6 +119,31 @@ def version_problems(root: Path) -> list[str]:
         for place in VERSION_PLACES[1:]
         if (found := read_version(root, place)) != npm_version(version)
     ]
+
+
+def project_urls(root: Path) -> dict[str, str]:
+    """Return the addresses that the package index shows; empty if the project states none."""
+    project = tomllib.loads((root / PYPROJECT).read_text("utf-8"))["project"]
+    return {str(name): str(url) for name, url in project.get("urls", {}).items()}
+
+
+def write_project_urls(root: Path, repository: str) -> None:
+    """Write the addresses of a repository, in place of earlier ones.
+
+    Raises
+    ------
+    SystemExit
+        If it is not an HTTPS address.
+    """
+    if re.fullmatch(r"https://[\w.-]+(/[\w.~-]+)+", repository) is None:
+        raise SystemExit(f"{repository} is not an address like https://HOST/OWNER/NAME.")
+    lines = (f'{name} = "{repository}{path}"\n' for name, path in PROJECT_URLS.items())
+    table = f"[project.urls]\n{''.join(lines)}\n"
+    text = (root / PYPROJECT).read_text("utf-8")
+    text = re.sub(r"^\[project\.urls\]\n(?:[^\[\n].*\n)*\n?", "", text, flags=re.MULTILINE)
+    (root / PYPROJECT).write_text(
+        text.replace("[project.scripts]\n", f"{table}[project.scripts]\n", 1), "utf-8"
+    )
 
 
 def changelog_problems(text: str) -> list[str]:
@@ -182,6 +221,9 @@ def release_problems(root: Path) -> list[str]:
                      "python scripts/release.py changelog.")  # fmt: skip
     if known.get(UNRELEASED):
         found.append(f"{CHANGELOG} has changes below `## [{UNRELEASED}]`.")
+    if missing := PROJECT_URLS.keys() - project_urls(root).keys():
+        found.append(f"{PYPROJECT} has no project address {', '.join(sorted(missing))}: type "
+                     "python scripts/release.py urls https://HOST/OWNER/NAME.")  # fmt: skip
     if git(root, "status", "--porcelain"):
         found.append("The checkout has uncommitted changes.")
     if f"v{version}" not in git(root, "tag", "--points-at", "HEAD").splitlines():
@@ -295,6 +337,8 @@ def prepare(tree: Path, version: str) -> None:
     """Make the commit and the tag of the release in a clone with the built front end."""
     git(ROOT, "clone", "--quiet", "--no-hardlinks", str(ROOT), str(tree))
     write_version(tree, version)
+    if not project_urls(tree):
+        write_project_urls(tree, REHEARSED_URL)
     changelog = tree / CHANGELOG
     text = changelog.read_text("utf-8")
     if version not in sections(text):
@@ -339,6 +383,11 @@ def build(tree: Path, target: Path, version: str) -> list[Path]:
     stem = f"{PROJECT.replace('-', '_')}-{version}"
     if [file.name for file in found] != [f"{stem}-py3-none-any.whl", f"{stem}.tar.gz"]:
         raise SystemExit(f"The build made {', '.join(file.name for file in found)}.")
+    with zipfile.ZipFile(found[0]) as wheel:
+        metadata = wheel.read(f"{stem}.dist-info/METADATA").decode()
+    for name, url in project_urls(tree).items():
+        if f"\nProject-URL: {name}, {url}\n" not in metadata:
+            raise SystemExit(f"The metadata of the wheel lacks the project address {name}.")
     return found
 
 
@@ -394,6 +443,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     setting = commands.add_parser("version", help="Write the version into all its places.")
     setting.add_argument("version", help="Like 1.2.3 or 1.2.3rc1.")
+    addresses = commands.add_parser("urls", help="Write the project's public addresses.")
+    addresses.add_argument("repository", help="Like https://HOST/OWNER/NAME.")
     commands.add_parser("changelog", help='Turn "Unreleased" into the section of the version.')
     commands.add_parser("check", help="Print why HEAD is not a release.")
     rehearsal = commands.add_parser("rehearse", help="Rehearse a release to a local index.")
@@ -401,6 +452,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.command == "version":
         write_version(ROOT, str(Version(arguments.version)))
+    elif arguments.command == "urls":
+        write_project_urls(ROOT, arguments.repository)
     elif arguments.command == "changelog":
         today = datetime.datetime.now(datetime.UTC).date()
         text = (ROOT / CHANGELOG).read_text("utf-8")

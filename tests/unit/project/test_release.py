@@ -49,11 +49,12 @@ CHANGES = """# Changelog
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """The files that state the version, and a changelog."""
+    """The files that state the version, the project's metadata, and a changelog."""
     for place in release.VERSION_PLACES:
         (tmp_path / place.file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / place.file, tmp_path / place.file)
     (tmp_path / "CHANGELOG.md").write_text(CHANGES)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     return tmp_path
 
 
@@ -145,6 +146,8 @@ def test_a_release_has_its_section_and_its_tag(checkout: Path) -> None:
     text = "\n".join(release.release_problems(checkout))
     for problem in ("no section of 0.3.0", "below `## [Unreleased]`", "uncommitted", "tag v0.3.0"):
         assert problem in text
+    assert "no project address Changelog, Documentation, Homepage, Issues, Source" in text
+    release.write_project_urls(checkout, "https://code.example.org/team/jupyter-submarine")
     (checkout / "CHANGELOG.md").write_text(
         release.released_changelog(CHANGES, "0.3.0", "2026-12-01")
     )
@@ -188,8 +191,32 @@ def test_the_classifiers_name_what_is_tested(metadata: Any) -> None:
     assert f"^{lab[-1]}." in package["dependencies"]["@jupyterlab/application"]
 
 
-def test_no_address_is_invented(metadata: Any) -> None:
-    assert metadata.urls == {}
+def test_the_addresses_are_those_of_one_repository_or_none(checkout: Path) -> None:
+    assert release.project_urls(ROOT) in ({}, *_addresses_of(release.project_urls(ROOT)))
+    before = tomllib.loads((checkout / "pyproject.toml").read_text())
+    for repository in ("https://code.example.org/old/name", "https://code.example.org/new/name"):
+        release.write_project_urls(checkout, repository)
+        found = ProjectMetadata(str(checkout), PluginManager()).core.urls
+        assert [found] == _addresses_of(found)
+        assert found["Homepage"] == repository
+        assert found["Issues"] == f"{repository}/issues"
+    after = tomllib.loads((checkout / "pyproject.toml").read_text())
+    del after["project"]["urls"]
+    before["project"].pop("urls", None)
+    assert after == before
+
+
+def _addresses_of(urls: dict[str, str]) -> list[dict[str, str]]:
+    return [
+        {name: home + path for name, path in release.PROJECT_URLS.items()}
+        for home in (urls[name] for name in urls if name == "Homepage")
+    ]
+
+
+@pytest.mark.parametrize("text", ["http://a.org/b", "https://a.org", 'https://a.org/"\n[x]', "a/b"])
+def test_another_address_of_the_project_is_refused(checkout: Path, text: str) -> None:
+    with pytest.raises(SystemExit, match="is not an address like"):
+        release.write_project_urls(checkout, text)
 
 
 # The index of the rehearsal
