@@ -26,7 +26,13 @@ from submarine_runtime.agent.program import (
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
 from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
-from submarine_runtime.frameworks import EVALUATOR, collective_tasks, first_rank, setting_of
+from submarine_runtime.frameworks import (
+    EVALUATOR,
+    collective_tasks,
+    first_rank,
+    must_join,
+    setting_of,
+)
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import AgentConfig, EndReason, Member, chief_of, layout
@@ -209,7 +215,8 @@ class Attempt:
         self._syncing.start()
         self._syncing_began = True
         resources.ports = ports.ports
-        if setup.rendezvous and ports.ports:
+        joins = must_join(config.spec.framework, config.spec.require_collective)
+        if setup.rendezvous and joins and ports.ports:
             served = setup.rendezvous == "helper"
             address = next(one.address for one in self._members if one.task == self.task)
             self.port_use = PortUse(address, ports.ports[0], served, self._on_rendezvous)

@@ -10,6 +10,7 @@ from .registry import (
     Helper as Helper,
     Setup as Setup,
     framework_of as framework_of,
+    must_join as must_join,
     not_collective_sentence as not_collective_sentence,
     policy_of as policy_of,
     process_count as process_count,

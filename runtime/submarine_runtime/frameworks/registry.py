@@ -311,6 +311,11 @@ def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str
     return next((str(said) for one in modules if (said := _setting_of(one, "RENDEZVOUS"))), "")
 
 
+def must_join(framework: str, required: bool) -> bool:
+    """Return whether ``not_collective_sentence`` has a sentence for this framework."""
+    return required or bool(setting_of(framework, "JOIN_CALL"))
+
+
 def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
     """Return a sentence for a gang that did not train together: what the program lacks.
 

@@ -109,7 +109,8 @@ class PortUse:
         self._address, self._port, self._report = address, port, report
         self._states = _CONNECTED if served else _CONNECTED | {_LISTEN}
         self._began = time.monotonic()
-        self._next = 0.0
+        # A check reads the tables of all sockets: not while the programs of a gang start.
+        self._next = self._began + _FIRST_PAUSE
         self.noticed = False
 
     def check(self, *, last: bool = False) -> None:

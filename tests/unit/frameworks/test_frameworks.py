@@ -223,6 +223,9 @@ def test_every_collective_framework_names_what_its_program_lacks(framework: str)
     rendezvous = frameworks.setting_of(framework, "RENDEZVOUS")
     sentence = frameworks.not_collective_sentence(framework, 3, required=False)
     assert bool(sentence) == bool(frameworks.setting_of(framework, "JOIN_CALL"))
+    assert frameworks.must_join(framework, required=False) == bool(sentence)
+    assert frameworks.must_join(framework, required=True)
+    assert frameworks.not_collective_sentence(framework, 3, required=True)
     assert rendezvous or not sentence
     if framework == "pytorch":
         assert "Trainer(num_nodes=3)" in sentence

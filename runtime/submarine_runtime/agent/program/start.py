@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from contextlib import suppress
 from typing import Callable, Mapping, Sequence
@@ -35,12 +34,14 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
             EndReason.LAUNCH_FAILED,
             _("The member list of the gang lacks {task}.").format(task=task),
         )
-    for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started"):
+    results = [
+        name
+        for name in os.listdir(scratch.root)
+        if name.startswith("result-") and name.endswith(".zip")
+    ]
+    for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started", *results):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))
-    for leftover in glob.glob(glob.escape(scratch.path("")) + "result-*.zip"):
-        with suppress(FileNotFoundError):
-            os.unlink(leftover)
     try:
         return framework_setup(config, member, members)
     except ValueError as exc:
