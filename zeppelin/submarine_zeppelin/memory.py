@@ -28,8 +28,8 @@ def limit_retained_memory() -> None:
 def release_freed_memory() -> None:
     """Return the free pages of glibc's heap; otherwise it returns only those at its end.
 
-    A submission leaves 3 MB between objects that are in use, a workflow 7 MB. Takes a few
-    milliseconds; no effect with other C libraries.
+    A submission leaves 3 MB between objects that are in use, a workflow 7 MB. Takes less than a
+    millisecond; no effect with other C libraries.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
