@@ -215,6 +215,7 @@ class Attempt:
         self._syncing.start()
         self._syncing_began = True
         resources.ports = ports.ports
+        # A check takes 10 ms of CPU time: only if its result is used.
         joins = must_join(config.spec.framework, config.spec.require_collective)
         if setup.rendezvous and joins and ports.ports:
             served = setup.rendezvous == "helper"

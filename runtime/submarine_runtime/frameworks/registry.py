@@ -321,9 +321,9 @@ def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
 
     Empty if the framework's programs need not join, unless that is ``required``.
     """
-    lacks = str(setting_of(framework, "JOIN_CALL")).format(tasks=tasks)
-    if not lacks and not required:
+    if not must_join(framework, required):
         return ""
+    lacks = str(setting_of(framework, "JOIN_CALL")).format(tasks=tasks)
     many = _("each of the {tasks} tasks").format(tasks=tasks) if tasks > 1 else _("each process")
     lacks = lacks or _("a connection to MASTER_ADDR:MASTER_PORT")
     advice = "" if required else _(" --require-collective makes such a job fail.")

@@ -21,14 +21,14 @@ _IDS_PER_QUERY, _MAX_ORIGINS = 500, 5000
 
 
 class _Basis(NamedTuple):
-    """What a row of a poll was made from."""
+    """The data that a row of a poll was made from."""
 
     entry: IndexEntry
     record: JobRecord
     origin: Origin
 
     def equals(self, other: _Basis | None) -> bool:
-        """Return whether both make the same row, and the index has not replaced it in between."""
+        """Return whether both give the same row, and the index has not changed it in between."""
         return (
             other is not None
             and self.entry is other.entry
