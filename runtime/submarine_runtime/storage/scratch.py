@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Mapping
 
 from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.storage.local import make_directories
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scratch:
-    """The directory that holds ``agent.json``, and the directory of the logs."""
+    """The directory that holds ``agent.json``, and the directory of the logs.
+
+    Attributes
+    ----------
+    began
+        Start of this container's first program, in seconds by the clock of the file system; None
+        if no program was started.
+    """
 
     root: str
     logs: str
     task_name: str
+    began: float | None = field(default=None, init=False)
 
     @classmethod
     def of(cls, root: str, config: AgentConfig, environ: Mapping[str, str]) -> Scratch:
@@ -50,16 +58,10 @@ class Scratch:
 
     def mark_start(self) -> None:
         """Record the start of this container's first program; later calls change nothing."""
-        with open(self.path("launch", "began"), "ab"):
-            pass
-
-    @property
-    def began(self) -> float | None:
-        """That time, by the clock of the file system; None if no program was started."""
-        try:
-            return os.stat(self.path("launch", "began")).st_ctime
-        except OSError:
-            return None
+        if self.began is None:
+            # cost: a new file takes 0.8 ms of CPU time, which all tasks of a gang wait for.
+            os.utime(self.launch)
+            self.began = os.stat(self.launch).st_ctime
 
     def make(self) -> None:
         """Create the directories for the program."""
