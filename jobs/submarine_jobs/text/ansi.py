@@ -8,13 +8,12 @@ the length of the input.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from submarine_jobs.text.sanitize import printable
+from submarine_jobs.text.sanitize import escape_html, printable
 
 T = TypeVar("T")
 
@@ -216,7 +215,7 @@ def to_html(text: str, *, lines: int | None = None, width: int = 1000) -> str:
 def _line_html(line: _Line, width: int) -> str:
     parts, left = [], width
     for piece, style in line.pieces():
-        words = html.escape(printable(piece, left), quote=True)
+        words = escape_html(piece, left)
         css = style.css()
         parts.append(f'<span style="{css}">{words}</span>' if css else words)
         left -= len(piece)

@@ -13,7 +13,6 @@ from pathlib import Path
 import platformdirs
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop.maven import copy_jars
 from submarine_minicluster.machine import Java, file_lock
 from submarine_runtime.translation import _
 
@@ -95,6 +94,9 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
                 version=version
             )
         )
+        # cost: tenacity, which imports tornado (1 MB); mostly the jars are there.
+        from submarine_minicluster.hadoop.maven import copy_jars
+
         options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
         with (
             tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch,

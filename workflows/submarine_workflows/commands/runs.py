@@ -21,7 +21,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import Profile, parse_count
 from submarine_jobs.text import duration
 from submarine_runtime.translation import _
-from submarine_workflows import notebook
+from submarine_workflows import notebook, runs as run_views
 from submarine_workflows.azkaban import is_azkaban_run
 from submarine_workflows.commands.arguments import (
     complete_nodes_of_run,
@@ -48,15 +48,14 @@ def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.status(frontend, run)
-    # cost: the views of runs with cronsim, which `workflow --help` does not need.
-    from submarine_workflows.runs import html_of, table_of, view_of
-
     found = runs_of(frontend, runs).find(run)
-    view = view_of(found)
+    view = run_views.view_of(found)
     if frontend.kind in ("notebook", "zeppelin"):
         return notebook.show_run(found, frontend)
     now = time.time()
-    return Outcome(table_of(view, now), html=html_of(view, now), value=view.to_json())
+    return Outcome(
+        run_views.table_of(view, now), html=run_views.html_of(view, now), value=view.to_json()
+    )
 
 
 @click.command("logs", cls=Verb, example=("workflow logs nightly train", "workflow logs last -f"))
@@ -90,9 +89,6 @@ def logs(
     runs: str | None,
 ) -> Outcome:
     """Print the output of a node's commands; without NODE, of all nodes in order."""
-    # cost: the views of runs with cronsim, which `workflow --help` does not need.
-    from submarine_workflows.runs import follow_logs, log_outcome
-
     frontend = ctx.find_object(Frontend) or Frontend()
     if attempt is not None and (node is None or follow):
         raise UsageError(_("--attempt requires a NODE and excludes --follow."))
@@ -105,8 +101,8 @@ def logs(
         return verbs.logs(frontend, run, node or "", follow=live, attempt=attempt, tail=tail)
     found = runs_of(frontend, runs).find(run)
     if follow and not as_json:
-        return follow_logs(found, node, frontend, tail)
-    return log_outcome(found, node, attempt, tail, frontend, as_json=as_json)
+        return run_views.follow_logs(found, node, frontend, tail)
+    return run_views.log_outcome(found, node, attempt, tail, frontend, as_json=as_json)
 
 
 @click.command("cancel", cls=Verb, example=("workflow cancel nightly",))
