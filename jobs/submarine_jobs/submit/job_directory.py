@@ -24,7 +24,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import JobSpec, Profile, hadoop_user
 from submarine_jobs.storage import Storage
-from submarine_jobs.submit.runtime_zip import forget_runtime_zip, runtime_name, runtime_zip
+from submarine_jobs.submit.runtime_zip import forget_runtime_zip, runtime_zip
 from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
 
@@ -138,16 +138,15 @@ def published_intent(
 MAX_UPLOADS = 4
 
 
-def upload(directory: JobDirectory, root: str, files: Mapping[str, bytes | None]) -> str:
+def upload(directory: JobDirectory, runtime_path: str, files: Mapping[str, bytes | None]) -> None:
     """Publish ``files`` (name -> content; None is left out) in the job directory.
 
-    Returns
-    -------
-    str
-        Path of the runtime's zip, which is uploaded once for all jobs below ``root``.
+    Parameters
+    ----------
+    runtime_path
+        Path of the runtime's zip, which is uploaded once for all jobs of a job root.
     """
     storage = directory.storage
-    runtime_path = f"{root}/{layout.RUNTIME_CACHE}/{runtime_name()}"
 
     def publish(item: tuple[str, bytes]) -> None:
         storage.publish(directory.file(item[0]), item[1])
@@ -163,4 +162,3 @@ def upload(directory: JobDirectory, root: str, files: Mapping[str, bytes | None]
         for upload_done in pending:
             upload_done.result()
     forget_runtime_zip()
-    return runtime_path

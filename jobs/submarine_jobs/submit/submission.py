@@ -32,6 +32,7 @@ from submarine_jobs.model import hadoop_user, parse_python_env
 from submarine_jobs.storage import Storage
 from submarine_jobs.submit.configuration import first_record, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
+from submarine_jobs.submit.runtime_zip import runtime_name
 from submarine_jobs.submit.validation import Validated, validate
 from submarine_jobs.text import size
 from submarine_jobs.tracking import IndexEntry, Origin, Owner, close, renew_while_alive
@@ -181,6 +182,8 @@ class _Submit(Generic[JobT]):
         environments = provide_environments(
             self.spec, self.storage, self.root, self.session.profile.state_dir, self.progress
         )
+        # The zip takes a second: build it before the intent makes the job visible.
+        runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/{runtime_name()}"
         files = {
             layout.SPEC: self.spec.to_bytes(),
             layout.SECRET: create_secret(self.job_id).to_bytes(),
@@ -203,7 +206,7 @@ class _Submit(Generic[JobT]):
                     count=len(sizes), size=size(sum(sizes))
                 )
             )
-            runtime_path = upload(self.directory, self.root, files)
+            upload(self.directory, runtime_path, files)
             if self.spec.localization or self.spec.archives:
                 self._report(_("Uploading the files of --localization and --archive"))
             copy_sources(self.directory, self.spec)

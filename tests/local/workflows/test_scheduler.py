@@ -50,8 +50,7 @@ def jobs(server: Scheduler) -> dict[str, str]:
 def submarine_jobs_of(server: Scheduler, run: str, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """The Submarine jobs that a scheduled job has started."""
     session = server.session(monkeypatch)
-    every = [session.job(record.job_id) for record in session.jobs()]
-    return [job for job in every if job.directory.spec().workflow_run == run]
+    return [session.job(one.job_id) for one in session.jobs() if one.workflow_run == run]
 
 
 def wait_until_it_trains(server: Scheduler, run: str, monkeypatch: pytest.MonkeyPatch) -> Job:

@@ -15,7 +15,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.submit import write_runtime_zip
 from submarine_jobs.submit.job_directory import upload
-from submarine_jobs.submit.runtime_zip import runtime_zip
+from submarine_jobs.submit.runtime_zip import runtime_name, runtime_zip
 
 INSTALLED = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
 PYTHONS = [sys.executable] + [
@@ -50,7 +50,8 @@ def test_the_same_sources_give_the_same_bytes() -> None:
 def test_it_is_freed_after_an_upload_and_built_again_for_another_root(tmp_path: Path) -> None:
     for root in (tmp_path / "one", tmp_path / "other"):
         directory = JobDirectory(LocalStorage(), str(root / "job"))
-        path = Path(upload(directory, str(root), {"spec.json": b"{}"}))
+        path = root / runtime_name()
+        upload(directory, str(path), {"spec.json": b"{}"})
         assert runtime_zip.cache_info().currsize == 0
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         assert path.name == f"runtime-{digest}.zip"
