@@ -181,7 +181,7 @@ class BackendContract:
         storage.delete(f"{root}/contract", recursive=True)
 
     def test_plan_describes_the_containers_and_changes_nothing(self) -> None:
-        """``plan`` answers with the containers of a spec; no job exists afterwards."""
+        """``plan`` answers with the containers of a spec, and adds no job."""
         before = {record.job_id for record in self.session.jobs()}
         plan = self.backend.plan(self.jobs.spec())
         assert isinstance(plan, Plan)

@@ -94,7 +94,7 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
                 version=version
             )
         )
-        # cost: tenacity, which imports tornado (1 MB); mostly the jars are there.
+        # cost: tenacity, which imports tornado (1 MB); usually the jars are present.
         from submarine_minicluster.hadoop.maven import copy_jars
 
         options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
