@@ -21,6 +21,8 @@ MAX_TUNNELS = 128
 #: Maximum number of bytes held for one side.
 MAX_HELD = 1 << 18
 CHUNK = 1 << 16
+#: Maximum number of bytes in a TLS record.
+TLS_RECORD = 1 << 14
 #: Seconds that the program's socket may take to accept.
 CONNECT_SECONDS = 5.0
 #: Seconds after which a side that does not acknowledge data counts as disconnected.
@@ -131,8 +133,8 @@ class TunnelForwarder:
     def __init__(self, client: ssl.SSLSocket, local: socket.socket, early: bytes = b"") -> None:
         self._client = client
         self._local = local
-        self._to_client = bytearray(early)
-        self._to_local = bytearray()
+        self._to_client = _Direction(local, client, early)
+        self._to_local = _Direction(client, local)
         self._poll = select.poll()
 
     def run(self) -> None:
@@ -141,71 +143,70 @@ class TunnelForwarder:
         self._local.setblocking(False)
         with suppress(OSError, ValueError):
             # Data that was received together with the request, and with its response.
-            alive = self._from_local() and self._from_client()
+            alive = self._to_client.forward() and self._to_local.forward()
             while alive:
-                self._wait()
-                alive = self._from_local() and self._from_client()
+                alive = self._forward_ready()
         with suppress(OSError, ValueError):
             self._client.settimeout(CONNECT_SECONDS)
-            self._client.sendall(self._to_client)
+            self._client.sendall(self._to_client.held)
 
-    def _wait(self) -> None:
-        """Wait for an event; a side is not read while the other one's buffer is full."""
-        client = select.POLLOUT if self._to_client else 0
-        local = select.POLLOUT if self._to_local else 0
-        if len(self._to_local) < MAX_HELD:
-            client |= _READ
-        if len(self._to_client) < MAX_HELD:
-            local |= _READ
-        for side, events in ((self._client, client), (self._local, local)):
+    def _forward_ready(self) -> bool:
+        """Wait for an event and forward; return whether both sides are still open.
+
+        A side is not read while the other one's buffer is full.
+        """
+        there, back = self._to_client, self._to_local
+        for side, incoming, outgoing in ((self._client, back, there), (self._local, there, back)):
+            events = (0 if incoming.is_full() else _READ) | (select.POLLOUT if outgoing.held else 0)
             if events:
                 self._poll.register(side, events)
             else:
                 with suppress(KeyError):
                     self._poll.unregister(side)
-        self._poll.poll()
-
-    def _from_local(self) -> bool:
-        """Read from the program's side and forward; return whether it is still open."""
-        alive = True
-        while alive and len(self._to_client) < MAX_HELD:
-            try:
-                data = self._local.recv(CHUNK)
-            except _WOULD_BLOCK:
-                break
-            alive = bool(data)
-            self._to_client += data
-            self._flush_client()
-        self._flush_client()
+        ready = dict(self._poll.poll())
+        alive = all(
+            direction.forward()
+            for direction in (there, back)
+            if ready.get(direction.source.fileno(), 0) & _READ
+        )
+        there.flush()
+        back.flush()
         return alive
 
-    def _from_client(self) -> bool:
-        """Read from the client's side and forward; return whether it is still open."""
-        alive = True
-        while alive and len(self._to_local) < MAX_HELD:
+
+class _Direction:
+    """Bytes of one side on their way to the other."""
+
+    def __init__(self, source: socket.socket, sink: socket.socket, early: bytes = b"") -> None:
+        self.source, self._sink = source, sink
+        self.held = bytearray(early)
+
+    def is_full(self) -> bool:
+        return len(self.held) >= MAX_HELD
+
+    def forward(self) -> bool:
+        """Read what has arrived and send it; return whether the source is still open."""
+        while not self.is_full():
             try:
-                data = self._client.recv(CHUNK)
+                data = self.source.recv(CHUNK)
             except _WOULD_BLOCK:
                 break
-            alive = bool(data)
-            self._to_local += data
-            self._flush_local()
-        self._flush_local()
-        return alive
+            self.held += data
+            self.flush()
+            if not data:
+                return False
+            # One call returns a whole TLS record, so after a shorter one nothing is left that poll
+            # would not report. Another call would only fail, at the cost of a system call.
+            if len(data) < TLS_RECORD:
+                break
+        return True
 
-    def _flush_client(self) -> None:
-        while self._to_client:
+    def flush(self) -> None:
+        """Send as much as the other side accepts now."""
+        while self.held:
             try:
                 # TLS requires the same bytes again after it would block, so never fewer.
-                sent = self._client.send(self._to_client[:CHUNK])
+                sent = self._sink.send(self.held[:CHUNK])
             except _WOULD_BLOCK:
                 return
-            del self._to_client[:sent]
-
-    def _flush_local(self) -> None:
-        while self._to_local:
-            try:
-                sent = self._local.send(self._to_local[:CHUNK])
-            except _WOULD_BLOCK:
-                return
-            del self._to_local[:sent]
+            del self.held[:sent]
