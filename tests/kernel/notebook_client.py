@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import ssl
@@ -87,4 +88,6 @@ class HttpClient:
             if found["msg_type"] == "status" and found["content"]["execution_state"] == "idle":
                 break
         socket.close()
+        while await asyncio.wait_for(socket.read_message(), 10) is not None:
+            pass  # Only now its connection is closed.
         return printed

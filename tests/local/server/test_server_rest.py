@@ -348,6 +348,8 @@ def test_a_change_is_published_on_jupyters_event_bus(server: Server, submit: Sub
         await asyncio.to_thread(server.call, "POST", f"jobs/{job.id}/cancel", {})
         told = await next_of("CANCELLED")
         bus.close()
+        while await asyncio.wait_for(reading, 10) is not None:
+            reading = asyncio.ensure_future(bus.read_message())
         return told
 
     told = asyncio.run(asyncio.wait_for(heard(), 120))
