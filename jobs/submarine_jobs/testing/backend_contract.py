@@ -142,8 +142,12 @@ class BackendContract:
     def _started(self, source: str, **fields: Any) -> Job:
         """Start a program, and wait for its first line."""
         job = self.jobs.start(source, **fields)
-        self._waits(lambda: job.log("stdout").data, "submit must start the program.")
+        self._prints(job)
         return job
+
+    def _prints(self, job: Job) -> None:
+        """Wait for the first line of a program."""
+        self._waits(lambda: job.log("stdout").data, "submit must start the program.")
 
     def _ends(self, job: Job) -> Observation:
         """Wait until the backend reports the end of a job."""
@@ -336,8 +340,9 @@ class BackendContract:
     def test_several_jobs_are_observed_together(self) -> None:
         """``observe`` and ``survey`` answer for each job, whatever its stage."""
         ended = self.jobs.start("print('first')")
+        running = self.jobs.start(_FOREVER)
         ended.wait(self.subject.patience)
-        running = self._started(_FOREVER)
+        self._prints(running)
         handles = {job.id: job.handle for job in (ended, running) if job.handle is not None}
         for method in (self.backend.observe, self.backend.survey):
             seen = method(handles)
