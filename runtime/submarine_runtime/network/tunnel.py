@@ -155,8 +155,9 @@ class TunnelForwarder:
 
         A side is not read while the other one's buffer is full.
         """
-        there, back = self._to_client, self._to_local
-        for side, incoming, outgoing in ((self._client, back, there), (self._local, there, back)):
+        to_client, to_local = self._to_client, self._to_local
+        sides = ((self._client, to_local, to_client), (self._local, to_client, to_local))
+        for side, incoming, outgoing in sides:
             events = (0 if incoming.is_full() else _READ) | (select.POLLOUT if outgoing.held else 0)
             if events:
                 self._poll.register(side, events)
@@ -166,11 +167,11 @@ class TunnelForwarder:
         ready = dict(self._poll.poll())
         alive = all(
             direction.forward()
-            for direction in (there, back)
+            for direction in (to_client, to_local)
             if ready.get(direction.source.fileno(), 0) & _READ
         )
-        there.flush()
-        back.flush()
+        to_client.flush()
+        to_local.flush()
         return alive
 
 
