@@ -20,7 +20,7 @@ from submarine_zeppelin.interface import (
     last_lines,
     output_limit,
 )
-from tests.unit.zeppelin.execution.fake_server import context, html, running
+from tests.unit.zeppelin.execution.fake_server import Running, context, html, running
 from tests.waiting import until
 
 
@@ -245,32 +245,40 @@ def test_output_limit() -> None:
     assert last_lines("abcdef", 3) == "def"
 
 
+def save_sixty_outputs(server: Running, outputs: OutputWriter) -> None:
+    """Save outputs of which the writer keeps 20, check them, and write into two released ones.
+
+    A function, because slipcover reads the variables of all frames, and a frame keeps the values
+    that were read until it ends, also those that are deleted afterwards.
+    """
+    held = []
+    for number in range(60):
+        one = outputs.begin(context(f"p{number}"))
+        one.show([Message(Kind.IMG, "x" * 30_000 if number < 30 else "y")])
+        outputs.finish(one)
+        held.append(one)
+    assert [one.released for one in held] == [True] * 40 + [False] * 20
+    assert sum(one.size for one in held[:30]) == 0
+    assert server.fake.saved["p0"] == [Message(Kind.IMG, "x" * 30_000)]
+    outputs.resend_all()  # released outputs are not sent as empty
+    held[0].append("more")
+    outputs.finish(held[0])
+    assert [piece.kind for piece in server.fake.saved["p0"]] == [Kind.TEXT]
+    assert "is not available" in server.fake.saved["p0"][0].data
+    held[1].show([html("new")])
+    outputs.finish(held[1])
+    assert server.fake.saved["p1"] == [html("new")]
+    assert server.fake.saved["p2"] == [Message(Kind.IMG, "x" * 30_000)]
+    assert len(outputs._held) <= 25  # outputs that wait to be sent are kept
+
+
 @pytest.mark.slow
 def test_memory_of_saved_outputs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "MAX_SIZE", 100_000)
     monkeypatch.setattr(writing, "MAX_OUTPUTS", 20)
     with running() as server:
         outputs = OutputWriter(server.events)
-        held = []
-        for number in range(60):
-            one = outputs.begin(context(f"p{number}"))
-            one.show([Message(Kind.IMG, "x" * 30_000 if number < 30 else "y")])
-            outputs.finish(one)
-            held.append(one)
-        assert [one.released for one in held] == [True] * 40 + [False] * 20
-        assert sum(one.size for one in held[:30]) == 0
-        assert server.fake.saved["p0"] == [Message(Kind.IMG, "x" * 30_000)]
-        outputs.resend_all()  # released outputs are not sent as empty
-        held[0].append("more")
-        outputs.finish(held[0])
-        assert [piece.kind for piece in server.fake.saved["p0"]] == [Kind.TEXT]
-        assert "is not available" in server.fake.saved["p0"][0].data
-        held[1].show([html("new")])
-        outputs.finish(held[1])
-        assert server.fake.saved["p1"] == [html("new")]
-        assert server.fake.saved["p2"] == [Message(Kind.IMG, "x" * 30_000)]
-        assert len(outputs._held) <= 25  # outputs that wait to be sent are kept
-        del held, one
+        save_sixty_outputs(server, outputs)
         gc.collect()
         assert len(outputs._sent_at) <= 25  # released outputs are not referenced
         again = outputs.begin(context("p3"))

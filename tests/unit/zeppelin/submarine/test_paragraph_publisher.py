@@ -300,13 +300,18 @@ def test_the_number_of_outputs_in_memory_is_limited(
 
     for number in range(8):
         begin(f"on-{number}", FakeJob(tmp_path, f"job-{number}"))
-    ended = FakeJob(tmp_path, "ended")
-    removed = begin("ended", ended)
-    ended.send(ended.view(State.SUCCEEDED))
-    publisher = removed()
-    assert publisher is not None
-    publisher.wait_final(ended, 60)  # type: ignore[arg-type]
-    del publisher, ended
+
+    # A function, so that no variable of this frame refers to the publisher.
+    def end() -> weakref.ref[ParagraphPublisher]:
+        ended = FakeJob(tmp_path, "ended")
+        removed = begin("ended", ended)
+        ended.send(ended.view(State.SUCCEEDED))
+        publisher = removed()
+        assert publisher is not None
+        publisher.wait_final(ended, 60)  # type: ignore[arg-type]
+        return removed
+
+    removed = end()
     for number in range(40):
         begin(f"ended-{number}")
     kept = [place[1] for place in interpreter._outputs]
