@@ -8,6 +8,7 @@ with this project would load it, and would rewrite the assertions of all its mod
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
@@ -29,6 +30,23 @@ def pytest_pycollect_makeitem(
     tests: pytest.Class = pytest.Class.from_parent(collector, name=BackendContract.__name__)
     tests.obj = BackendContract  # The module has no class of that name.
     return tests
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how long the tests took, without their fixtures, which may start a system."""
+    reports = chain.from_iterable(terminalreporter.stats.values())
+    calls = [
+        report
+        for report in reports
+        if isinstance(report, pytest.TestReport)
+        and report.when == "call"
+        and f"::{BackendContract.__name__}::" in report.nodeid
+    ]
+    if calls:
+        seconds = sum(report.duration for report in calls)
+        terminalreporter.write_line(
+            f"contract test suite: {len(calls)} tests in {seconds:.1f} s, fixtures not counted"
+        )
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ And the suite on that backend without one of its methods: it names the method.
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -38,6 +39,7 @@ def test_the_installed_backend_passes_the_suite(site: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
     assert "skipped" not in done.stdout
+    assert re.search(r"^contract test suite: 15 tests in \d+\.\d s, ", done.stdout, re.MULTILINE)
 
 
 def test_the_command_line_runs_jobs_on_it(site: Path, tmp_path: Path) -> None:
