@@ -1,7 +1,8 @@
-/** Names and colors of a job's states, phases and events. */
+/** Names and colors of a job's states, phases, events and quantities. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IJobEvent, State } from '../api/record';
+import { figure } from '../format';
 
 /** Kinds of events that are not listed, or are shown elsewhere. */
 const HIDDEN_KINDS: ReadonlySet<string> = new Set([
@@ -86,4 +87,9 @@ export function tone(state: State): 'wait' | 'go' | 'good' | 'bad' | 'quiet' | '
     default:
       return 'wait';
   }
+}
+
+/** A number of cores with its unit: `0.4 cores`, `1 core`. */
+export function coresText(value: number, trans: TranslationBundle): string {
+  return trans._n('%2 core', '%2 cores', value, figure(value));
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../../src/card/details/phases';
-import { notableEvents } from '../../src/card/labels';
+import { coresText, notableEvents } from '../../src/card/labels';
 import { allColumns } from '../../src/card/tasks/task_columns';
 import {
   byRole,
@@ -25,6 +25,16 @@ test.each([
   [NaN, '-']
 ])('formats %j seconds as %s, as in the HTML card', (seconds, text) => {
   expect(duration(seconds)).toBe(text);
+});
+
+test('formats cores with the singular of one', () => {
+  expect([0.04, 0.4, 1, 1.1, 2].map(value => coresText(value, trans))).toEqual([
+    '0.04 cores',
+    '0.4 cores',
+    '1 core',
+    '1.1 cores',
+    '2 cores'
+  ]);
 });
 
 test('formats a running duration without tenths', () => {

@@ -10,6 +10,7 @@ import { type IMeasure, SCALARS, measures, lineSummary } from '../../charts/meas
 import { COLORS, lineClass } from '../../charts/lines';
 import { useCard } from '../context';
 import { figure, memory, runningDuration } from '../../format';
+import { coresText } from '../labels';
 
 /** Maximum number of rows of the table. */
 const MAX_ROWS = 200;
@@ -205,7 +206,7 @@ function measureName(measure: IMeasure, trans: Trans): string {
 function quantityFormat(quantity: IMeasure['quantity'], trans: Trans): (value: number) => string {
   switch (quantity) {
     case 'cores':
-      return value => trans.__('%1 cores', figure(Math.round(value * 100) / 100));
+      return value => coresText(Math.round(value * 100) / 100, trans);
     case 'memory':
       return memory;
     case 'percent':

@@ -6,7 +6,8 @@ import { ENDED, type ITask } from '../../api/record';
 import { StateIcon } from '../icons';
 import { Link } from '../link';
 import { cores, exitText, shortContainer } from './tasks';
-import { duration, figure, memory, formatTime, percent } from '../../format';
+import { duration, memory, formatTime, percent } from '../../format';
+import { coresText } from '../labels';
 
 /** One column; hidden if `text` is empty for all rows. `cell` renders it. */
 export interface IColumn {
@@ -88,7 +89,7 @@ export function allColumns(trans: TranslationBundle, now: number, linked: boolea
       key: 'cpu',
       head: trans.__('CPU'),
       number: true,
-      text: task => known(cores(task, now), value => trans.__('%1 cores', figure(round(value))))
+      text: task => known(cores(task, now), value => coresText(round(value), trans))
     },
     {
       key: 'memory',
