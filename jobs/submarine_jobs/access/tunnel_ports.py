@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -71,6 +72,7 @@ class TunnelPorts:
         self._paths: dict[str, tuple[str, socket.socket]] = {}
         self._accepting: set[asyncio.Task[object]] = set()
         self._open: set[_LocalConnection] = set()
+        self._returning: Counter[str] = Counter()
         self.address: AgentAddress | None = None
         self.ports: dict[str, int] = {}
 
@@ -186,6 +188,10 @@ class TunnelPorts:
         for local in list(self._open):
             local.end()
 
+    def count(self, name: str) -> int:
+        """Return the number of clients, with those that reconnect after the end of a tunnel."""
+        return sum(local.name == name for local in self._open) + self._returning[name]
+
     def tap(self, name: str) -> Tap | None:
         """Create the tap of a new connection; None if there is none for this name."""
         return self._taps[name]() if name in self._taps else None
@@ -195,11 +201,14 @@ class TunnelPorts:
         if not self._listeners:
             return False
         self._open.add(local)
+        self._returning[local.name] = max(0, self._returning[local.name] - 1)
         return True
 
-    def remove_connection(self, local: _LocalConnection) -> None:
-        """Remove a connection."""
-        self._open.discard(local)
+    def remove_connection(self, local: _LocalConnection, returns: bool) -> None:
+        """Remove a connection; ``returns``: its tunnel ended, so the client will reconnect."""
+        if local in self._open:
+            self._open.remove(local)
+            self._returning[local.name] += returns
 
 
 class _LocalConnection(asyncio.Protocol):
@@ -207,11 +216,12 @@ class _LocalConnection(asyncio.Protocol):
 
     def __init__(self, ports: TunnelPorts, name: str) -> None:
         self._ports = ports
-        self._name = name
+        self.name = name
         self._transport: asyncio.Transport | None = None
         self._tunnel: Tunnel | None = None
         self._opening: asyncio.Task[None] | None = None
         self._early = bytearray()
+        self._tunnel_ended = False
         self._tap = ports.tap(name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -230,7 +240,7 @@ class _LocalConnection(asyncio.Protocol):
             if self._ports.address is not None:
                 with contextlib.suppress(TunnelError):
                     tunnel = await open_tunnel(
-                        self._ports.address, self._name, self._take, transport.close
+                        self._ports.address, self.name, self._take, self._end_of_tunnel
                     )
                     self._tunnel = tunnel
                     tunnel.other = transport
@@ -258,6 +268,11 @@ class _LocalConnection(asyncio.Protocol):
         if self._tap is not None:
             self._tap.received(data)
 
+    def _end_of_tunnel(self) -> None:
+        if self._transport is not None:
+            self._tunnel_ended = not self._transport.is_closing()
+            self._transport.close()
+
     def pause_writing(self) -> None:
         if self._tunnel is not None and self._tunnel.transport is not None:
             self._tunnel.transport.pause_reading()
@@ -267,7 +282,7 @@ class _LocalConnection(asyncio.Protocol):
             self._tunnel.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ports.remove_connection(self)
+        self._ports.remove_connection(self, self._tunnel_ended)
         if self._tunnel is not None and self._tunnel.transport is not None:
             self._tunnel.transport.close()
         elif self._opening is not None:

@@ -18,8 +18,8 @@ from jupyter_client.session import Session
 from submarine_kernel.remote.socket_directory import channel_url
 from submarine_runtime.translation import _
 
-#: Seconds in which clients can reconnect; and seconds to wait for the first of them.
-DURATION, FIRST_CLIENT = 5.0, 2.0
+#: Seconds in which clients can reconnect; and seconds to wait until all of them have.
+DURATION, ALL_CLIENTS = 5.0, 2.0
 #: Seconds until a client has shown a message.
 DELIVERY_SECONDS = 0.3
 NAME = "KernelLostError"
@@ -40,6 +40,8 @@ class LossNotice:
         Headers of the requests that were running.
     waiting
         Headers of the requests that were queued.
+    clients
+        Number of clients to wait for.
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class LossNotice:
         connection: Mapping[str, Any],
         running: Sequence[Mapping[str, Any]] = (),
         waiting: Sequence[Mapping[str, Any]] = (),
+        clients: int = 1,
     ) -> None:
         self._sentence = sentence
+        self._clients = max(clients, 1)
         self._connection = dict(connection)
         # If nothing was running, the first queued request gets the reason.
         first = [*running, *waiting][: max(1, len(running))]
@@ -60,10 +64,10 @@ class LossNotice:
         self._thread = threading.Thread(target=self._run, daemon=True, name="submarine-loss-notice")
 
     def publish(self) -> None:
-        """Publish in the background, and wait until the first client has received the error."""
+        """Publish in the background, and wait until the clients have received the error."""
         self._thread.start()
-        if self._received.wait(FIRST_CLIENT):
-            time.sleep(DELIVERY_SECONDS)
+        self._received.wait(ALL_CLIENTS)
+        time.sleep(DELIVERY_SECONDS)
 
     def stop(self) -> None:
         """Close the sockets, which the next kernel may need."""
@@ -72,9 +76,8 @@ class LossNotice:
 
     def _run(self) -> None:
         with contextlib.suppress(zmq.ZMQError, OSError, KeyError), zmq.Context() as context:
-            _NoticeServer(context, self._connection, self._sentence, self._requests).serve(
-                self._stop, self._received
-            )
+            server = _NoticeServer(context, self._connection, self._sentence, self._requests)
+            server.serve(self._stop, self._received, self._clients)
 
 
 class _NoticeServer:
@@ -102,8 +105,11 @@ class _NoticeServer:
             socket.linger = 200
             socket.bind(channel_url(connection, name))
 
-    def serve(self, stop: threading.Event, received: threading.Event) -> None:
-        """Serve for ``DURATION`` seconds, or until ``stop`` is set."""
+    def serve(self, stop: threading.Event, received: threading.Event, clients: int) -> None:
+        """Serve for ``DURATION`` seconds, or until ``stop`` is set.
+
+        ``received`` is set when the errors were sent to so many ``clients``.
+        """
         poller = zmq.Poller()
         poller.register(self._iopub, zmq.POLLIN)
         poller.register(self._shell, zmq.POLLIN)
@@ -112,16 +118,18 @@ class _NoticeServer:
         with self._iopub, self._shell:
             while time.monotonic() < deadline and not stop.is_set():
                 ready = dict(poller.poll(100))
-                if self._iopub in ready and self._subscribe(self._iopub.recv()):
-                    received.set()
+                if self._iopub in ready:
+                    self._subscribe(self._iopub.recv())
+                    if self._clients >= clients:
+                        received.set()
                 if self._shell in ready:
                     self._reject(self._shell.recv_multipart())
                 unanswered = [each for each in unanswered if not self._reply(*each)]
 
-    def _subscribe(self, message: bytes) -> bool:
-        """Send all errors to a client that subscribes; return whether it is a subscription."""
+    def _subscribe(self, message: bytes) -> None:
+        """Send all errors to a client that subscribes."""
         if not message.startswith(b"\x01"):
-            return False
+            return
         self._clients += 1
         topic = f"gone.{self._clients}.".encode()
         self._iopub.setsockopt(zmq.SUBSCRIBE, topic)
@@ -131,7 +139,6 @@ class _NoticeServer:
             self._publish("error", _error(sentence), header, topic)
             self._publish("status", {"execution_state": "idle"}, header, topic)
         # The client's own subscriptions are not applied: they would duplicate the messages.
-        return True
 
     def _reject(self, frames: list[bytes]) -> None:
         """Reply to a request that arrives after the loss."""

@@ -173,7 +173,9 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         sentence = _("{reason} Restart the kernel to get a new container.").format(reason=reason)
         self.log.error("%s (job %s)", sentence, remote.job.id)
         self._enable_restarts(False)
-        notice = LossNotice(sentence, self.connection_info, remote.running, remote.waiting)
+        notice = LossNotice(
+            sentence, self.connection_info, remote.running, remote.waiting, remote.clients
+        )
         self._notice = notice
         notified = asyncio.run_coroutine_threadsafe(in_thread(notice.publish), tunnel_loop())
         self._notified = notified

@@ -57,6 +57,8 @@ class RemoteKernel:
         Why the container is lost; empty while it is not known to be lost.
     connected
         Whether the supervisor can be reached now.
+    clients
+        Number of clients that listened for output when the container was lost.
     """
 
     def __init__(self, job: Job, take: str = "own") -> None:
@@ -64,6 +66,7 @@ class RemoteKernel:
         self.code: int | None = None
         self.loss = ""
         self.connected = False
+        self.clients = 0
         self.key = b""
         self.scheme = ""
         self._take = take
@@ -249,7 +252,9 @@ class RemoteKernel:
             most = EARLY_PAUSE if loop.time() - broken < EARLY_SECONDS else LAST_PAUSE
             pause = min(pause * 1.5, most)
         # Before `loss` is set: the running requests must be final, and the sockets be closed.
+        self.clients = self._ports.count("kernel-iopub")
         if self._requests is not None:
+            self.clients -= 1  # It listens too.
             self._requests.stop()
         self._ports.close()
         self.loss = reason

@@ -150,6 +150,34 @@ def test_ports_of_this_machine_wait_for_a_job_and_survive_its_connection(
     asyncio.run(talk())
 
 
+def test_clients_that_lost_their_tunnel_are_counted_until_they_return(
+    address: AgentAddress,
+) -> None:
+    async def talk() -> None:
+        ports = TunnelPorts(["echo"])
+        ports.address = address
+        port = (await ports.start())["echo"]
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"hello")
+            assert await asyncio.wait_for(reader.readexactly(5), 60) == b"hello"
+            assert ports.count("echo") == 1
+            writer.write(b"end")
+            assert await asyncio.wait_for(reader.read(), 60) == b""
+            assert ports.count("echo") == 1
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"hello")
+        assert await asyncio.wait_for(reader.readexactly(5), 60) == b"hello"
+        writer.close()
+        async with asyncio.timeout(60):
+            while ports.count("echo"):
+                await asyncio.sleep(0.01)
+        ports.close()
+
+    asyncio.run(talk())
+
+
 @pytest.mark.parametrize("steps", range(6))
 def test_a_connection_accepted_while_its_port_is_closed_ends(steps: int) -> None:
     async def talk() -> None:
