@@ -18,7 +18,15 @@ from submarine_jobs.errors import JobNotFoundError, NoRoomError
 from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
 from submarine_jobs.tracking.event_folding import base_record, fold
-from submarine_runtime.protocol import EndReason, JobRecord, Phase, State, TaskRecord, layout
+from submarine_runtime.protocol import (
+    EndReason,
+    JobRecord,
+    Phase,
+    State,
+    TaskRecord,
+    cancel_sentence,
+    layout,
+)
 from submarine_runtime.translation import _
 
 #: End reasons that the job itself has not reported.
@@ -148,9 +156,7 @@ def _end_reason(
 ) -> tuple[EndReason, str]:
     cancel = directory.read_json(layout.CANCEL)
     if isinstance(cancel, dict):
-        by, why = cancel.get("by"), str(cancel.get("why") or "").rstrip(".")
-        cancelled = _("Cancelled by {by}").format(by=by) if by else _("Cancelled")
-        return EndReason.CANCELLED, f"{cancelled}: {why}." if why else f"{cancelled}."
+        return EndReason.CANCELLED, cancel_sentence(cancel)
     # The agent publishes the record of a single-task job, the coordinator that of any other job.
     writer = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
     reason = observation.reason or writer

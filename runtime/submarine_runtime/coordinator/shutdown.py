@@ -16,7 +16,7 @@ from submarine_runtime.coordinator.machine import ACTIVE, Outcome, restore_query
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.processes import ProcessIdentity
-from submarine_runtime.protocol import CoordinatorConfig, EndReason, layout
+from submarine_runtime.protocol import CoordinatorConfig, EndReason, cancel_sentence, layout
 from submarine_runtime.record import complete_record, final_record
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
@@ -142,9 +142,7 @@ class Shutdown:
         if job.verdict is not None and not job.verdict.outcome.succeeded:
             outcome = job.verdict.outcome
         elif cancelled is not None:
-            outcome = Outcome(
-                EndReason.CANCELLED, _("Cancelled by {by}.").format(by=cancelled.get("by"))
-            )
+            outcome = Outcome(EndReason.CANCELLED, cancel_sentence(cancelled))
         for task in job.tasks.values():
             if task.stage in ACTIVE:
                 sentence = _(

@@ -38,7 +38,7 @@ from .log_cursor import (
     read_log_line as read_log_line,
 )
 from .quicklinks import fixed_links as fixed_links, resolve_links as resolve_links
-from .reasons import EndReason as EndReason
+from .reasons import EndReason as EndReason, cancel_sentence as cancel_sentence
 from .record import (
     LOCALIZED as LOCALIZED,
     PHASES as PHASES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
@@ -274,3 +274,16 @@ class EndReason(str, Enum):
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+def cancel_sentence(request: Mapping[str, Any]) -> str:
+    """Return the sentence of a cancelled job: ``Cancelled by ada: wrong learning rate.``.
+
+    Parameters
+    ----------
+    request
+        Who has cancelled the job (``by``) and the reason (``why``); each may be missing.
+    """
+    by, why = request.get("by"), str(request.get("why") or "").rstrip(".")
+    cancelled = _("Cancelled by {by}").format(by=by) if by else _("Cancelled")
+    return f"{cancelled}: {why}." if why else f"{cancelled}."

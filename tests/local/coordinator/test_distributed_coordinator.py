@@ -274,7 +274,7 @@ def test_cancel_at_any_time(gang: GangProcesses, moment: str, way: str) -> None:
         cancel()
     record = gang.wait()
     assert record.state is State.CANCELLED, gang.story()
-    assert record.detail == "Cancelled by ada: enough"
+    assert record.detail == "Cancelled by ada: enough."
     until(lambda: not gang.processes("agent"))
     if moment == "before":
         assert not list(gang.scratch.glob("tasks/*"))
@@ -515,15 +515,24 @@ def test_policies(gang: GangProcesses, policy: str, state: str) -> None:
     assert record.state == state
 
 
-def test_told_to_end_from_outside_it_leaves_a_record(gang: GangProcesses) -> None:
+@pytest.mark.parametrize("request_written", [False, True])
+def test_told_to_end_from_outside_it_leaves_a_record(
+    gang: GangProcesses, request_written: bool
+) -> None:
     gang.prepare(counter(600), WORKERS)
     gang.start()
     gang.wait_for_state("RUNNING")
     assert gang.supervisor is not None
+    if request_written:
+        (gang.job_dir / ".new").write_text(json.dumps({"by": "ada", "why": "enough"}))
+        (gang.job_dir / ".new").rename(gang.job_dir / "cancel.json")
     gang.supervisor.send_signal(signal.SIGTERM)
     until((gang.job_dir / "record.json").exists)
     record = gang.wait()
-    assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER)
+    reason = EndReason.CANCELLED if request_written else EndReason.KILLED_ON_CLUSTER
+    assert (record.state, record.reason) == (State.CANCELLED, reason)
+    if request_written:
+        assert record.detail == "Cancelled by ada: enough."
     until(lambda: not gang.processes("agent"))
 
 

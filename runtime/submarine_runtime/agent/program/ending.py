@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 
 from submarine_runtime.agent.program.process import Program
-from submarine_runtime.protocol import AgentConfig, EndReason, Failure
+from submarine_runtime.protocol import AgentConfig, EndReason, Failure, cancel_sentence
 
 # Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
 from submarine_runtime.record import memory_sentence
@@ -195,12 +195,3 @@ def requested_ending(request: dict[str, str]) -> Ending:
     if request.get("reason"):
         return Ending(EndReason(request["reason"]), request.get("why") or "")
     return Ending(EndReason.CANCELLED, cancel_sentence(request))
-
-
-def cancel_sentence(request: dict[str, str]) -> str:
-    """Return the sentence of a cancel: ``Cancelled by ada: wrong learning rate.``."""
-    cancelled = (
-        _("Cancelled by {by}").format(by=request["by"]) if request.get("by") else "Cancelled"
-    )
-    why = request.get("why") or ""
-    return f"{cancelled}: {why}." if why else f"{cancelled}."

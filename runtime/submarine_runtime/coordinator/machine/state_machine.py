@@ -60,7 +60,7 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
-from submarine_runtime.protocol import LOCALIZED, EndReason, State
+from submarine_runtime.protocol import LOCALIZED, EndReason, State, cancel_sentence
 from submarine_runtime.translation import _
 
 
@@ -175,10 +175,7 @@ def _suspended(job: JobState, event: Event, now: float) -> None:
 
 
 def _cancel(job: JobState, event: Event, now: float) -> None:
-    by, why = str(event.get("by") or ""), str(event.get("why") or "")
-    detail = (
-        "Cancelled" + (_(" by {by}").format(by=by) if by else "") + (f": {why}" if why else ".")
-    )
+    detail = cancel_sentence(event)
     job.add_event("cancel_requested", detail)
     job.leave_deadline = min(job.leave_deadline, now + CANCELLED_GRACE)
     end_job(job, now, Outcome(EndReason.CANCELLED, detail))
