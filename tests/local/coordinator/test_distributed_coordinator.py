@@ -231,6 +231,15 @@ def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_start
     assert task_of(record, "worker:1").restarts == 1
 
 
+CANCEL = {"by": "ada", "why": "enough"}
+
+
+def write_cancel_request(gang: GangProcesses) -> None:
+    """Write the cancel request of a client; the coordinator never reads half of it."""
+    (gang.job_dir / ".new").write_text(json.dumps(CANCEL))
+    (gang.job_dir / ".new").rename(gang.job_dir / "cancel.json")
+
+
 @pytest.mark.parametrize(
     ("way", "moment"),
     [
@@ -253,15 +262,13 @@ def test_cancel_at_any_time(gang: GangProcesses, moment: str, way: str) -> None:
         (gang.scratch / "late").write_text("not a directory")
 
     def cancel() -> None:
-        words = {"by": "ada", "why": "enough"}
         if way == "file":
-            (gang.job_dir / ".new").write_text(json.dumps(words))
-            (gang.job_dir / ".new").rename(gang.job_dir / "cancel.json")
+            write_cancel_request(gang)
         else:
-            assert ask(gang, "POST", "/v1/cancel", words)[0] == 202
+            assert ask(gang, "POST", "/v1/cancel", CANCEL)[0] == 202
 
     if moment == "before":
-        (gang.job_dir / "cancel.json").write_text(json.dumps({"by": "ada", "why": "enough"}))
+        write_cancel_request(gang)
     gang.start()
     if moment != "before":
         if moment in ("running", "restarting"):
@@ -524,8 +531,7 @@ def test_told_to_end_from_outside_it_leaves_a_record(
     gang.wait_for_state("RUNNING")
     assert gang.supervisor is not None
     if request_written:
-        (gang.job_dir / ".new").write_text(json.dumps({"by": "ada", "why": "enough"}))
-        (gang.job_dir / ".new").rename(gang.job_dir / "cancel.json")
+        write_cancel_request(gang)
     gang.supervisor.send_signal(signal.SIGTERM)
     until((gang.job_dir / "record.json").exists)
     record = gang.wait()

@@ -173,8 +173,10 @@ def _without_sources(items: list[EnvironmentFile]) -> Iterator[EnvironmentFile]:
             continue
         path = Path(item.name)
         code = codes.get(f"{path.parent}/__pycache__/{path.stem}.{tag}.pyc")
-        current = path.suffix == ".py" and code is not None and _is_current(code, item)
-        yield replace(code, name=f"{item.name}c") if code is not None and current else item
+        if path.suffix == ".py" and code is not None and _is_current(code, item):
+            yield replace(code, name=f"{item.name}c")
+        else:
+            yield item
 
 
 def _is_current(code: EnvironmentFile, source: EnvironmentFile) -> bool:
