@@ -1,12 +1,14 @@
 """HTTP client of the cluster's interfaces: WebHDFS, ResourceManager, NodeManager, history server.
 
-This module is the only place for authentication, TLS, timeouts, failover and limits of responses,
-in containers and on the notebook's side. Proxy variables are ignored. Paths and the meaning of
+This module is the only place for TLS, timeouts, failover and limits of responses, and the place
+where requests are authenticated, in containers and on the notebook's side; ``kerberos`` implements
+the authentication of secure clusters. Proxy variables are ignored. Paths and the meaning of
 responses belong to the modules that use it. The port of a job is not one of these interfaces.
 """
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import socket
@@ -14,7 +16,7 @@ import ssl
 import threading
 import time
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, ContextManager, Iterator, Mapping, Sequence
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -51,6 +53,77 @@ class NoAnswerError(Exception):
         self.timed_out = isinstance(reason, socket.timeout)
         broken = isinstance(reason, http.client.IncompleteRead)
         self.missing: int = getattr(reason, "expected", None) or 0 if broken else 0
+
+
+class SignInError(NoAnswerError):
+    """A request was not sent, because its authentication failed."""
+
+
+class Authentication:
+    """Adds the authentication to requests; this base class sends none. Several threads use one.
+
+    Attributes
+    ----------
+    in_containers
+        ``JobStore.authentication`` of the jobs of such a client.
+    """
+
+    in_containers = "simple"
+
+    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """Add what authenticates a request.
+
+        Parameters
+        ----------
+        host
+            Name of the server's host.
+        place
+            ``host:port`` of the server.
+
+        Raises
+        ------
+        SignInError
+            If there is no valid ticket or token.
+        """
+
+    def answered(self, place: str, status: int, headers: Mapping[str, str]) -> bool:
+        """Handle a response; return whether a request with status 401 is worth a second try."""
+        return False
+
+
+class SimpleUser(Authentication):
+    """Simple authentication: the name of the user, without a proof."""
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+
+    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """See ``Authentication.sign``."""
+        query["user.name"] = self.user
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a process signs in to an interface of the cluster.
+
+    Parameters
+    ----------
+    ca
+        Certificates of the authorities that sign those of the servers, in PEM; empty: those of the
+        system.
+    """
+
+    authentication: Authentication = field(default_factory=Authentication)
+    ca: str = ""
+
+
+#: Access without a user.
+ANONYMOUS = Access()
+
+
+def simple_access(user: str | None) -> Access:
+    """Return the access of a user with simple authentication; empty or None: anonymous."""
+    return Access(SimpleUser(user)) if user else ANONYMOUS
 
 
 @dataclass(frozen=True)
@@ -143,18 +216,22 @@ class Response:
         self._response.close()
 
 
-def connect(url: str, timeout: float) -> tuple[http.client.HTTPConnection, SplitResult]:
+def connect(
+    url: str, timeout: float, ca: str = ""
+) -> tuple[http.client.HTTPConnection, SplitResult]:
     """Return a connection for ``url``, which opens at its first request, and the parts of ``url``.
 
     Parameters
     ----------
     timeout
         Seconds for each socket operation.
+    ca
+        See ``Access``.
 
     Raises
     ------
     BadUrlError
-        If ``url`` is not an http or https address.
+        If ``url`` is not an http or https address, or ``ca`` contains no certificate.
     """
     try:
         parts = urlsplit(url)
@@ -164,11 +241,21 @@ def connect(url: str, timeout: float) -> tuple[http.client.HTTPConnection, Split
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadUrlError(_("{url!r} is not an http address").format(url=url[:200]))
     if parts.scheme == "https":
-        context = ssl.create_default_context()
         return http.client.HTTPSConnection(
-            parts.hostname, port, timeout=timeout, context=context
+            parts.hostname, port, timeout=timeout, context=_tls(ca)
         ), parts
     return http.client.HTTPConnection(parts.hostname, port, timeout=timeout), parts
+
+
+@functools.lru_cache(maxsize=8)
+def _tls(ca: str) -> ssl.SSLContext:
+    """Return the TLS settings of a client; reading the system's certificates takes 20 ms."""
+    try:
+        return ssl.create_default_context(cadata=ca or None)
+    except (ssl.SSLError, ValueError) as exc:
+        raise BadUrlError(
+            _("the certificates of the authorities are not PEM: {error}").format(error=exc)
+        ) from exc
 
 
 @contextmanager
@@ -177,6 +264,7 @@ def open_url(
     url: str,
     timeout: float,
     *,
+    ca: str = "",
     body: Any = None,
     headers: Mapping[str, str] | None = None,
 ) -> Iterator[Response]:
@@ -188,6 +276,8 @@ def open_url(
     ----------
     timeout
         Seconds for each socket operation.
+    ca
+        See ``Access``.
     body
         Bytes or an iterable of bytes; None: no body.
 
@@ -198,7 +288,7 @@ def open_url(
     BadUrlError
         If ``url`` is not an http or https address.
     """
-    connection, parts = connect(url, timeout)
+    connection, parts = connect(url, timeout, ca)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     with closing(connection), _send(
         connection, parts.netloc, method, target or "/", body, headers or {}
@@ -231,8 +321,8 @@ class HttpClient:
     ----------
     urls
         Base URLs, ``http://host:port``; the server that answered last is tried first.
-    user
-        User of simple authentication; empty: anonymous.
+    access
+        Authentication and certificates.
     timeout
         Seconds for each server.
     deadline
@@ -255,7 +345,7 @@ class HttpClient:
         self,
         urls: Sequence[str],
         *,
-        user: str | None = None,
+        access: Access = ANONYMOUS,
         timeout: float,
         deadline: float | None = None,
         standby: Callable[[Answer], str] = lambda answer: "",
@@ -263,7 +353,7 @@ class HttpClient:
         on_request: Callable[[], object] = lambda: None,
     ) -> None:
         self._urls = [url.rstrip("/") for url in urls]
-        self._user = user
+        self._access = access
         self._timeout, self._deadline = timeout, deadline
         self._standby, self._keep_alive, self._on_request = standby, keep_alive, on_request
         self._active = 0
@@ -311,9 +401,7 @@ class HttpClient:
         NoAnswerError
             The failure of the server that was tried last.
         """
-        query, headers = dict(query or {}), dict(headers or {})
-        self._authenticate(query, headers)
-        target = path + (f"?{urlencode(query)}" if query else "")
+        query, headers = query or {}, headers or {}
         end = time.monotonic() + self._deadline if self._deadline is not None else float("inf")
         failure = NoAnswerError("", _("no address is configured"))
         with self._lock:
@@ -323,7 +411,7 @@ class HttpClient:
                     break
                 url = self.url
                 try:
-                    answer = self._ask(url, method, target, body, headers, limit, end)
+                    answer = self._ask(url, method, path, query, body, headers, limit, end)
                     standby = self._standby(answer)
                     if not standby:
                         return answer
@@ -336,38 +424,42 @@ class HttpClient:
                     self._active = (self._active + 1) % len(self._urls)
         raise failure
 
-    def _authenticate(self, query: dict[str, str], headers: dict[str, str]) -> None:
-        """Add the authentication of a request; the only place that knows how."""
-        if self._user:
-            query["user.name"] = self._user
-
     def _ask(
         self,
         url: str,
         method: str,
-        target: str,
+        path: str,
+        query: Mapping[str, str],
         body: bytes | None,
         headers: Mapping[str, str],
         limit: int,
         end: float,
     ) -> Answer:
-        try:
-            connection, parts = self._connect(
-                url, max(0.001, min(self._timeout, end - time.monotonic()))
-            )
-        except BadUrlError as exc:
-            raise NoAnswerError(url, exc) from exc
-        self.calls += 1
-        self._on_request()
-        target = parts.path + target
-        try:
-            with _send(connection, parts.netloc, method, target, body, headers) as response:
-                answer = response.read_all(limit, end)
-            if response.closes:
-                self._drop()
-        finally:
-            if not self._keep_alive:
-                connection.close()
+        """Send a signed request; once more if the server rejects an earlier sign-in."""
+        for last in (False, True):
+            try:
+                connection, parts = self._connect(
+                    url, max(0.001, min(self._timeout, end - time.monotonic()))
+                )
+            except BadUrlError as exc:
+                raise NoAnswerError(url, exc) from exc
+            signed, more = dict(query), dict(headers)
+            place, authentication = parts.netloc, self._access.authentication
+            authentication.sign(parts.hostname or "", place, signed, more)
+            self.calls += 1
+            self._on_request()
+            target = parts.path + path + (f"?{urlencode(signed)}" if signed else "")
+            try:
+                with _send(connection, place, method, target, body, more) as response:
+                    answer = response.read_all(limit, end)
+                if response.closes:
+                    self._drop()
+            finally:
+                if not self._keep_alive:
+                    connection.close()
+            again = authentication.answered(place, answer.status, answer.headers)
+            if last or not again or answer.status != 401:
+                break
         return answer
 
     def _connect(self, url: str, timeout: float) -> tuple[http.client.HTTPConnection, SplitResult]:
@@ -377,7 +469,7 @@ class HttpClient:
                 connection.sock.settimeout(timeout)
             return connection, urlsplit(url)
         self._drop()
-        connection, parts = connect(url, timeout)
+        connection, parts = connect(url, timeout, self._access.ca)
         if self._keep_alive:
             self._connection = url, connection
         return connection, parts

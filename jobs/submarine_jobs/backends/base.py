@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.config import load_backend
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import JobSpec, Profile, parse_duration
+from submarine_jobs.model import JobSpec, Profile, hadoop_user, parse_duration
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, EndReason
 from submarine_runtime.translation import _
@@ -152,6 +152,11 @@ class Backend(ABC):
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.submit_grace = submit_grace(profile)
+
+    @property
+    def user(self) -> str:
+        """The user of this process on the cluster."""
+        return hadoop_user(self.profile.user)
 
     @abstractmethod
     def job_root(self) -> tuple[Storage, str]:

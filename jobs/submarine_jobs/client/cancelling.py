@@ -14,7 +14,6 @@ from submarine_jobs.backends import Handle, Observation, Stage
 from submarine_jobs.client.views import index_entry_of
 from submarine_jobs.concurrency import call_timeout
 from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
-from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import close_unsubmitted, record_from_backend, save_record
 from submarine_runtime.protocol import EndReason, JobRecord, State, layout
 from submarine_runtime.translation import _, gettext_noop
@@ -45,7 +44,7 @@ def cancel(job: Job, why: str) -> JobRecord:
     record = job.record()
     if record.state.ended and record.state is not State.LOST:
         return record
-    by = hadoop_user(job.session.profile.user)
+    by = job.session.user
     request = {"by": by, "why": why, "time": time.time()}
     write_error: StorageError | None = None
     try:

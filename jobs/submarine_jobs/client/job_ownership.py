@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import Owner
 
 if TYPE_CHECKING:
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 def user_of(job: Job) -> str:
     """Return the user name of this process on the cluster of the job."""
-    return hadoop_user(job.session.profile.user)
+    return job.session.user
 
 
 def noted_owner(job: Job) -> Owner | None:

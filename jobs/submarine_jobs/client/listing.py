@@ -23,7 +23,6 @@ from submarine_jobs.errors import (
     StorageError,
     UsageError,
 )
-from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import (
     IndexEntry,
     JobStore,
@@ -147,7 +146,7 @@ def find_job(session: Session, text: str) -> Job:
 
 
 def _row(session: Session, text: str) -> IndexEntry | None:
-    store, user = session.store, hadoop_user(session.profile.user)
+    store, user = session.store, session.user
     if text == "last":
         if notebook := session.notebook:
             return _last_of(session, notebook)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import backends
 from submarine_jobs.client import started_jobs as started
-from submarine_jobs.errors import ClusterError, no_cluster
-from submarine_jobs.model import Profile
+from submarine_jobs.errors import ClusterError, ConfigError, NoClusterError, no_cluster
+from submarine_jobs.model import Profile, hadoop_user
 from submarine_jobs.tracking import JobStore
 
 if TYPE_CHECKING:
@@ -60,6 +60,14 @@ class Session:
         if name not in self._backends:
             self._backends[name] = backends.make_backend(name, self.profile)
         return self._backends[name]
+
+    @property
+    def user(self) -> str:
+        """The user of this process on the profile's cluster; without a cluster, as in Hadoop."""
+        try:
+            return self.backend().user
+        except (ConfigError, NoClusterError):
+            return hadoop_user(self.profile.user)
 
     @property
     def notebook(self) -> tuple[str, ...]:

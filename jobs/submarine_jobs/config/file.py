@@ -26,6 +26,9 @@ PROFILE_KEYS = (
     "hadoop_conf_dir",
     "java_home",
     "job_root",
+    "keytab",
+    "principal",
+    "proxy_user",
     "python_env",
     "queue",
     "state_dir",
@@ -38,6 +41,8 @@ KNOWN_SETTINGS = {
     "am_cds": "Start the application master from a shared class archive: on, off or auto [auto].",
     "am_heartbeat_ms": "Milliseconds between the application master's heartbeats.",
     "am_java_options": "JVM options of the application master.",
+    "ca_file": "PEM certificates of the authority of the cluster's HTTPS servers "
+    "[ssl-client.xml's].",
     "coordinator_python": "Python on the nodes with skein, for distributed jobs [brought along].",
     "docker_mounts": "Mounts of Docker containers, SOURCE:TARGET:ro, separated by commas.",
     "docker_network": "Network of Docker containers [the cluster's default].",
@@ -48,7 +53,7 @@ KNOWN_SETTINGS = {
     "[3m].",
     "yarn_command": "Path of Hadoop's `yarn` command.",
 }
-PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")
+PATH_KEYS = ("hadoop_conf_dir", "java_home", "keytab", "state_dir")
 #: Tables of other Submarine packages and their keys; all values are strings.
 SECTIONS = {
     "azkaban": (

@@ -27,6 +27,8 @@ OWN_VARIABLES = {
     "SUBMARINE_HADOOP_CONF_DIR": "hadoop_conf_dir",
     "SUBMARINE_JAVA_HOME": "java_home",
     "SUBMARINE_JOB_ROOT": "job_root",
+    "SUBMARINE_KEYTAB": "keytab",
+    "SUBMARINE_PRINCIPAL": "principal",
     "SUBMARINE_PYTHON_ENV": "python_env",
     "SUBMARINE_QUEUE": "queue",
     "SUBMARINE_STATE_DIR": "state_dir",
@@ -35,6 +37,7 @@ OWN_VARIABLES = {
 }
 SHARED_VARIABLES = {
     "HADOOP_CONF_DIR": "hadoop_conf_dir",
+    "HADOOP_PROXY_USER": "proxy_user",
     "HADOOP_USER_NAME": "user",
     "JAVA_HOME": "java_home",
 }
@@ -264,6 +267,11 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
                 )
             ) from exc
     profile = Profile(**built)
+    if profile.keytab is not None and not profile.principal:
+        raise ConfigError(
+            _("keytab is set ({where}), but not principal.").format(where=values["keytab"][1]),
+            _("Set principal to the name in the keytab, name@REALM (`klist -k` lists them)."),
+        )
     built["python"] = python_of(profile.python_env, profile.python)
     return Profile(**built)
 

@@ -52,6 +52,13 @@ def _directory(value: Any) -> Path:
     return path
 
 
+def _file(value: Any) -> Path:
+    path = _directory(value)
+    if not path.is_file():
+        raise ValueError(_("there is no such file"))
+    return path
+
+
 def _backend(value: Any) -> str:
     return check_backend_name(one_line(value))
 
@@ -73,6 +80,9 @@ CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "hadoop_conf_dir": _directory,
     "java_home": _directory,
     "job_root": one_line,
+    "keytab": _file,
+    "principal": one_line,
+    "proxy_user": one_line,
     "python_env": _python_env,
     "queue": one_line,
     "state_dir": _directory,

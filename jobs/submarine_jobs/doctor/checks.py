@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from submarine_jobs.doctor import cluster, gpu, hadoop, machine, node
+from submarine_jobs.doctor import cluster, gpu, hadoop, kerberos, machine, node
 from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
 
 #: Required: a configuration; a reachable cluster; a ResourceManager that answers.
 _CONFIGURED = ("hadoop configuration",)
-_REACHED = (*_CONFIGURED, "ports")
+_REACHED = (*_CONFIGURED, "ports", "kerberos ticket")
 _ANSWERS = (*_REACHED, "resource manager")
 
 _of_node = partial(Check, node=True, client=False, cluster=True, needs=_CONFIGURED)
@@ -21,6 +21,8 @@ CHECKS: tuple[Check, ...] = (
     Check("hadoop configuration", hadoop.configuration, node=True, cluster=True),
     Check("hadoop client", hadoop.client, cluster=True, needs=(*_CONFIGURED, "java"), seconds=45.0),
     Check("ports", cluster.ports, cluster=True, needs=_CONFIGURED, seconds=45.0, node=True),
+    Check("kerberos ticket", kerberos.ticket, cluster=True, needs=_CONFIGURED, seconds=45.0),
+    Check("kerberos names", kerberos.service_names, cluster=True, needs=_CONFIGURED),
     Check("resource manager", cluster.resourcemanager, cluster=True, needs=_REACHED, node=True),
     Check("queues", cluster.queues, cluster=True, needs=_ANSWERS),
     Check("capacity", capacity, cluster=True, needs=_ANSWERS),

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.cluster_http import Answer, HttpClient, NoAnswerError
+from submarine_runtime.cluster_http import Access, Answer, HttpClient, NoAnswerError
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import find_queue, largest_node, nodes_of, queues_of
 
@@ -47,7 +47,7 @@ def resourcemanager(context: DoctorContext) -> Finding:
 def clock(context: DoctorContext) -> Finding:
     """Compare the clock of this machine with that of the ResourceManager."""
     before = time.time()
-    headers = _get(context.yarn.rm.url, "/ws/v1/cluster/info").headers
+    headers = _get(context.yarn.rm.url, "/ws/v1/cluster/info", context.yarn.identity.access).headers
     now = (before + time.time()) / 2
     stamp = headers.get("date")
     if not stamp:
@@ -173,7 +173,9 @@ def webhdfs(context: DoctorContext) -> Finding:
     trouble = ""
     for url in conf.webhdfs:
         try:
-            answer = _get(url, "/webhdfs/v1/", context.yarn.user, op="GETFILESTATUS").json()
+            answer = _get(
+                url, "/webhdfs/v1/", context.yarn.identity.access, op="GETFILESTATUS"
+            ).json()
             if isinstance(answer, dict) and "FileStatus" in answer:
                 return ok(_("{url} answers.").format(url=url))
             trouble = _("{url} answers without a file status").format(url=url)
@@ -187,10 +189,10 @@ def webhdfs(context: DoctorContext) -> Finding:
     )
 
 
-def _get(base: str, path: str, user: str = "", **query: str) -> Answer:
+def _get(base: str, path: str, access: Access, **query: str) -> Answer:
     """Return the response to a small GET request."""
     try:
-        return HttpClient([base], user=user, timeout=_TIMEOUT).request("GET", path, query)
+        return HttpClient([base], access=access, timeout=_TIMEOUT).request("GET", path, query)
     except NoAnswerError as exc:
         raise ClusterError(
             _("{base} does not answer: {error}.").format(base=base, error=exc),

@@ -66,11 +66,6 @@ def configuration(context: DoctorContext) -> Finding:
             ),
             _("Set yarn.resourcemanager.hostname."),
         )
-    if conf.kerberos:
-        return error(
-            _("The cluster asks for Kerberos (hadoop.security.authentication)."),
-            _("Kerberos is not in this release; use a cluster with simple authentication."),
-        )
     for path in (directory / name for name in _EXECUTED):
         if path.is_file() and (unsafe := check_file(path, path.stat(), foreign=True)):
             return warning(

@@ -183,6 +183,10 @@ class Frontend:
         """Ask a yes-or-no question; False if the front end cannot ask."""
         return False
 
+    def ask_password(self, question: str) -> str | None:
+        """Ask for a password without showing it; None if the front end cannot ask."""
+        return None
+
     def write(self, data: bytes, stream: str = "stdout") -> None:
         """Show new bytes of a job's log; ``data`` is untrusted."""
 

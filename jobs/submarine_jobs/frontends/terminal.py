@@ -6,6 +6,7 @@ Steps and warnings are written to stderr; stdout has only results and logs.
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import queue
 import shutil
@@ -121,6 +122,12 @@ class TerminalFrontend(Frontend):
             return sys.stdin.readline(16).strip().lower() in ("y", "yes")
         except (EOFError, OSError):
             return False
+
+    def ask_password(self, question: str) -> str | None:
+        """Ask on the terminal, without echo."""
+        if not self.interactive:
+            return None
+        return getpass.getpass(f"{printable(question, MAX_SAID)} ", stream=sys.stderr)
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
         """Write stdout of the job to stdout, stderr to stderr; filtered for a terminal."""

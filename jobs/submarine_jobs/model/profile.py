@@ -38,6 +38,10 @@ class Profile:
         Interpreter of ``--python-env host``.
     timeout
         Time limit of a single call to the cluster, in seconds.
+    keytab, principal
+        Kerberos keys of this user and their name (``name@REALM``); None: the ticket cache.
+    proxy_user
+        User on whose behalf a service acts, as a proxy user of Hadoop; None: no other.
     state_dir
         Host-local directory for the driver, the job store and local jobs.
     """
@@ -51,6 +55,9 @@ class Profile:
     python_env: str = "host"
     python: str = sys.executable
     user: str | None = None
+    keytab: Path | None = None
+    principal: str | None = None
+    proxy_user: str | None = None
     timeout: float = 20.0
     state_dir: Path = field(default_factory=default_state_dir)
     settings: Mapping[str, str] = field(default_factory=dict)

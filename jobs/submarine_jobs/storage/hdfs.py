@@ -1,7 +1,7 @@
 """Store job directories on HDFS with hdfs-native (no JVM); agents in containers use WebHDFS.
 
 ``HdfsStorage`` acts only as the user of this process; ``hdfs_storage`` selects WebHDFS for other
-users. Kerberos is not supported.
+users.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from submarine_jobs.storage.client_calls import (
     temporary_path,
     visible_entries,
 )
-from submarine_jobs.storage.webhdfs import WebHdfsStorage
+from submarine_jobs.storage.webhdfs import WebHdfsStorage, container_store
+from submarine_runtime.cluster_http import Access, simple_access
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import StoreError, WebHdfsStore
 
@@ -29,7 +30,7 @@ SMALL_FILE = 1 << 20
 
 
 class HdfsStorage(ClientStorage):
-    """HDFS as the user of this process, with simple authentication.
+    """HDFS as the user of this process; its ticket is that of ``KRB5CCNAME``.
 
     Parameters
     ----------
@@ -41,6 +42,8 @@ class HdfsStorage(ClientStorage):
         Base URLs of the web ports of the NameNodes, for agents and small files.
     user
         Name of the user for agents; None: ``HADOOP_USER_NAME`` or the account, as in Hadoop.
+    access
+        Access to WebHDFS; None: simple authentication of the user.
     timeout
         Time limit of one call in seconds.
     """
@@ -52,12 +55,14 @@ class HdfsStorage(ClientStorage):
         conf_dir: Path | None = None,
         webhdfs: Sequence[str] = (),
         user: str | None = None,
+        access: Access | None = None,
         timeout: float = 20.0,
     ) -> None:
         super().__init__(default_fs, timeout)
         self._conf_dir = conf_dir
         self._webhdfs = list(webhdfs)
         self._user = user
+        self._access = access or simple_access(hadoop_user(user))
 
     @cached_property
     def _client(self) -> Any:
@@ -159,7 +164,7 @@ class HdfsStorage(ClientStorage):
 
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
-        return JobStore(kind="webhdfs", path=path, webhdfs=self._webhdfs, user=self._user)
+        return container_store(path, self._webhdfs, self._user, self._access)
 
     def _write_data(self, client: Any, path: str, data: bytes, mode: int) -> None:
         """Write a small file through WebHDFS (10 to 30 ms) and any other through hdfs-native.
@@ -177,7 +182,7 @@ class HdfsStorage(ClientStorage):
 
     @cached_property
     def _small_files(self) -> WebHdfsStore:
-        return WebHdfsStore(self._webhdfs, "", hadoop_user(self._user), self._timeout / 2)
+        return WebHdfsStore(self._webhdfs, "", self._access, self._timeout / 2)
 
     @staticmethod
     def _write(client: Any, path: str, chunks: Any, mode: int) -> None:
@@ -202,12 +207,14 @@ def hdfs_storage(
     webhdfs: Sequence[str] = (),
     addresses: Collection[str] = (),
     user: str | None = None,
+    access: Access | None = None,
+    process_wide: bool | None = None,
     timeout: float = 20.0,
 ) -> HdfsStorage | WebHdfsStorage:
     """Return the storage for a user: hdfs-native for the process's user, WebHDFS for any other.
 
-    hdfs-native reads the user of simple authentication from the environment when it connects, so it
-    cannot act as a second user in the same process.
+    hdfs-native reads user and ticket cache from the environment when it connects, so it cannot act
+    as a second user in the same process.
 
     Parameters
     ----------
@@ -221,15 +228,28 @@ def hdfs_storage(
         Other prefixes of the same file system; see ``HadoopConf.addresses``.
     user
         HDFS user; None: ``HADOOP_USER_NAME`` or the account, as in Hadoop.
+    access
+        Access to WebHDFS; None: simple authentication of the user.
+    process_wide
+        Whether hdfs-native acts as this user; None: if the user is that of the environment.
     timeout
         Time limit of one call in seconds.
     """
     storage: HdfsStorage | WebHdfsStorage
-    if user is not None and user != hadoop_user():
-        storage = WebHdfsStorage(default_fs, webhdfs=webhdfs, user=user, timeout=timeout)
-    else:
+    if process_wide is None:
+        process_wide = user is None or user == hadoop_user()
+    if process_wide:
         storage = HdfsStorage(
-            default_fs, conf_dir=conf_dir, webhdfs=webhdfs, user=user, timeout=timeout
+            default_fs,
+            conf_dir=conf_dir,
+            webhdfs=webhdfs,
+            user=user,
+            access=access,
+            timeout=timeout,
+        )
+    else:
+        storage = WebHdfsStorage(
+            default_fs, webhdfs=webhdfs, user=hadoop_user(user), access=access, timeout=timeout
         )
     storage.addresses = frozenset(address.lower() for address in addresses)
     return storage

@@ -2,7 +2,7 @@
 
 Every request names its user, so one process can act as several users, each with its own storage.
 Transient failures are retried within the time limit of the call. ``hdfs`` is faster for large
-files, but acts only as the user of the process. Kerberos is not supported.
+files, but acts only as the user of the process.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from submarine_jobs.storage.client_calls import (
     read_chunks,
     visible_entries,
 )
+from submarine_runtime.cluster_http import Access, simple_access
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import NotFoundError, WebHdfsStore, retry
 from submarine_runtime.translation import _
@@ -32,7 +33,7 @@ _PATIENCE = 0.9
 
 
 class WebHdfsStorage(ClientStorage):
-    """HDFS as one user with simple authentication; a process can have any number of instances.
+    """HDFS as one user; a process can have any number of instances.
 
     Parameters
     ----------
@@ -42,16 +43,25 @@ class WebHdfsStorage(ClientStorage):
         Base URLs of the web ports of the NameNodes.
     user
         User of every request.
+    access
+        Authentication and certificates; None: simple authentication of the user.
     timeout
         Time limit of one call in seconds.
     """
 
     def __init__(
-        self, default_fs: str, *, webhdfs: Sequence[str], user: str, timeout: float = 20.0
+        self,
+        default_fs: str,
+        *,
+        webhdfs: Sequence[str],
+        user: str,
+        access: Access | None = None,
+        timeout: float = 20.0,
     ) -> None:
         super().__init__(default_fs, timeout)
         self._webhdfs = list(webhdfs)
         self._user = user
+        self._access = access or simple_access(user)
 
     @cached_property
     def _client(self) -> WebHdfsStore:
@@ -66,7 +76,7 @@ class WebHdfsStorage(ClientStorage):
                     "HADOOP_USER_NAME={user} for the whole process."
                 ).format(user=self._user),
             )
-        return WebHdfsStore(self._webhdfs, "", self._user, self._timeout)
+        return WebHdfsStore(self._webhdfs, "", self._access, self._timeout)
 
     def _call(
         self, operation: str, path: str, work: Callable[[WebHdfsStore], T], factor: int = 1
@@ -154,7 +164,19 @@ class WebHdfsStorage(ClientStorage):
 
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
-        return JobStore(kind="webhdfs", path=path, webhdfs=self._webhdfs, user=self._user)
+        return container_store(path, self._webhdfs, self._user, self._access)
+
+
+def container_store(path: str, urls: Sequence[str], user: str | None, access: Access) -> JobStore:
+    """Return a directory on HDFS for containers, which sign in with tokens where tickets rule."""
+    return JobStore(
+        kind="webhdfs",
+        path=path,
+        webhdfs=list(urls),
+        user=user,
+        authentication=access.authentication.in_containers,
+        ca=access.ca,
+    )
 
 
 def _check_mode(mode: int, private: int) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.model import JobSpec, Profile, hadoop_user
+from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import Storage
 from submarine_jobs.submit.runtime_zip import forget_runtime_zip, runtime_zip
 from submarine_runtime.protocol import layout
@@ -68,6 +68,7 @@ def published_intent(
     directory: JobDirectory,
     *,
     job_id: str,
+    user: str,
     backend: str,
     created: float,
     environments: Mapping[str, str],
@@ -78,6 +79,8 @@ def published_intent(
 
     Parameters
     ----------
+    user
+        The submitting user on the cluster.
     backend
         The name of the backend of the job.
     created
@@ -101,7 +104,7 @@ def published_intent(
         "job_id": job_id,
         "intent": intent,
         "name": spec.name,
-        "user": hadoop_user(profile.user),
+        "user": user,
         "backend": backend,
         "profile": profile.name,
         "created": created,

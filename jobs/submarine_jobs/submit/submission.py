@@ -28,7 +28,7 @@ from submarine_jobs.errors import (
     with_job,
 )
 from submarine_jobs.inputs import copy_sources
-from submarine_jobs.model import hadoop_user, parse_python_env
+from submarine_jobs.model import parse_python_env
 from submarine_jobs.storage import Storage
 from submarine_jobs.submit.configuration import first_record, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
@@ -195,6 +195,7 @@ class _Submit(Generic[JobT]):
             self.session.profile,
             self.directory,
             job_id=self.job_id,
+            user=self.backend.user,
             backend=self.backend.name,
             created=self.started,
             environments=environments,
@@ -223,7 +224,7 @@ class _Submit(Generic[JobT]):
             origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
             self.session.store.put_origin(self.job_id, origin)
         self.session.store.put_launch(self.job_id, self.session.notebook)
-        user = hadoop_user(self.session.profile.user)
+        user = self.backend.user
         self.session.store.put_owner(self.job_id, Owner(self.storage.owner_name(user), user))
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
         submission = make_submission(
@@ -311,7 +312,7 @@ class _Submit(Generic[JobT]):
             self.plan,
             self.directory,
             job_id=self.job_id,
-            user=hadoop_user(self.session.profile.user),
+            user=self.backend.user,
             state=state,
             created=self.started,
             phases=self.phases,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import getpass
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,13 @@ class NotebookFrontend(CellFrontend):
         if not self.interactive:
             return False
         return input(f"{printable(question)} [y/N] ").strip().lower() in ("y", "yes")
+
+    def ask_password(self, question: str) -> str | None:
+        """Ask in the output of the cell, without echo; None in a headless run.
+
+        ipykernel replaces ``getpass`` by a request to the page; the answer is not saved.
+        """
+        return getpass.getpass(f"{printable(question)} ") if self.interactive else None
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
         """Write a part of a log.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from submarine_runtime.cluster_http import BadUrlError, NoAnswerError, open_url
+from submarine_runtime.cluster_http import BadUrlError, NoAnswerError, open_url, simple_access
 from submarine_runtime.storage import StoreError, WebHdfsStore
 from submarine_runtime.translation import _
 
@@ -71,7 +71,7 @@ class WebHdfs:
     """Client of WebHDFS that acts as one HDFS user (simple authentication)."""
 
     def __init__(self, base: str, user: str) -> None:
-        self._store = WebHdfsStore([base], "", user, _TIMEOUT)
+        self._store = WebHdfsStore([base], "", simple_access(user), _TIMEOUT)
 
     def call(self, method: str, path: str, op: str, **options: str) -> Any:
         """Make one call without data and return the JSON answer; None if it has no body.

@@ -37,13 +37,20 @@ class JobStore:
         Base URLs of the NameNodes' WebHDFS (``http://host:port``); the first active one is used;
         only for ``webhdfs``.
     user
-        HDFS user for simple authentication.
+        User of the cluster; the proof of simple authentication.
+    authentication
+        ``simple``, or ``token``: the container's delegation tokens.
+    ca
+        Certificates of the authorities that sign those of the cluster's servers, in PEM; empty:
+        those of the node.
     """
 
     kind: str
     path: str
     webhdfs: list[str] = field(default_factory=list)
     user: str | None = None
+    authentication: str = "simple"
+    ca: str = ""
 
 
 #: Variables that identify a container of a distributed job; the agent removes them from the

@@ -21,5 +21,5 @@ def open_store(store: JobStore, timeout: float = 20.0) -> Store:
         # cost: http and ssl, which a local job directory does not need.
         from submarine_runtime.storage.webhdfs import WebHdfsStore
 
-        return WebHdfsStore(store.webhdfs, store.path, store.user, timeout)
+        return WebHdfsStore.of_container(store, timeout)
     raise ValueError(f"job store {store.kind!r} is unknown; this agent supports local and webhdfs")

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 from submarine_runtime.cluster_http import (
     MAX_ANSWER_BYTES,
     REDIRECTS,
+    Access,
     Answer,
     BadUrlError,
     HttpClient,
@@ -25,6 +26,8 @@ from submarine_runtime.cluster_http import (
     open_url,
 )
 from submarine_runtime.files import temporary_name
+from submarine_runtime.kerberos import namenode_access
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage.store import (
     Appender,
     Entry,
@@ -70,6 +73,8 @@ class WebHdfsStore(Store):
     ----------
     urls
         ``http://host:port`` of each NameNode; the one that responded last is tried first.
+    access
+        Authentication at the NameNodes, whose redirects contain that at the DataNodes.
     timeout
         Seconds that one connect, read or write on a socket may take.
     """
@@ -78,16 +83,22 @@ class WebHdfsStore(Store):
     label = "HDFS"
 
     def __init__(
-        self, urls: Sequence[str], root: str, user: str | None, timeout: float = 20.0
+        self, urls: Sequence[str], root: str, access: Access, timeout: float = 20.0
     ) -> None:
         super().__init__()
         if not urls:
             raise ValueError("a webhdfs job store needs the URL of at least one NameNode")
         self._root = root.rstrip("/")
         self._timeout = timeout
+        self._ca = access.ca
         self._http = HttpClient(
-            urls, user=user, timeout=timeout, standby=_standby, on_request=self._count
+            urls, access=access, timeout=timeout, standby=_standby, on_request=self._count
         )
+
+    @classmethod
+    def of_container(cls, store: JobStore, timeout: float) -> WebHdfsStore:
+        """Return the client of a job directory in a container."""
+        return cls(store.webhdfs, store.path, namenode_access(store), timeout)
 
     def _count(self) -> None:
         self.operations += 1
@@ -114,7 +125,7 @@ class WebHdfsStore(Store):
             yield answer.body
             return
         location = answer.headers.get("location", "")
-        with _errors(path), _datanode("GET", location, self._timeout) as response:
+        with _errors(path), _datanode("GET", location, self._timeout, self._ca) as response:
             while block := response.read(COPY_BYTES):
                 yield block
 
@@ -127,7 +138,7 @@ class WebHdfsStore(Store):
 
         A DataNode completes the file with the received data if the client disconnects (tested).
         """
-        return Upload(self._location(path), self._timeout)
+        return Upload(self._location(path), self._timeout, self._ca)
 
     def stat(self, path: str) -> Entry | None:
         """See ``Store.stat``."""
@@ -217,7 +228,8 @@ class WebHdfsStore(Store):
     def create(self, path: str, blocks: Any, length: int) -> None:
         """Write a file or replace it, without a temporary name."""
         headers = {**_UPLOAD, "Content-Length": str(length)}
-        with _datanode("PUT", self._location(path), self._timeout, body=blocks, headers=headers):
+        location = self._location(path)
+        with _datanode("PUT", location, self._timeout, self._ca, body=blocks, headers=headers):
             pass
 
     def _location(self, path: str) -> str:
@@ -326,7 +338,7 @@ def _errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def _datanode(
-    method: str, url: str, timeout: float, *, body: Any = None, headers: Any = None
+    method: str, url: str, timeout: float, ca: str, *, body: Any = None, headers: Any = None
 ) -> Iterator[Response]:
     """Send one request to the target of a redirect.
 
@@ -339,7 +351,7 @@ def _datanode(
     with ExitStack() as stack:
         with _errors(path):
             try:
-                opened = open_url(method, url, timeout, body=body, headers=headers)
+                opened = open_url(method, url, timeout, ca=ca, body=body, headers=headers)
                 response = stack.enter_context(opened)
             except BadUrlError as exc:
                 raise _no_redirect(url) from exc
@@ -351,9 +363,9 @@ def _datanode(
 class Upload(Appender):
     """The body of a PUT, sent in chunks over one connection as data arrives."""
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, ca: str) -> None:
         try:
-            self._connection, parts = connect(url, timeout)
+            self._connection, parts = connect(url, timeout, ca)
         except BadUrlError as exc:
             raise _no_redirect(url) from exc
         self._place, self._path = parts.netloc, _path_in(url)

@@ -12,8 +12,16 @@ import re
 from typing import Any, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from submarine_runtime.cluster_http import REDIRECTS, Answer, HttpClient, NoAnswerError
-from submarine_runtime.protocol import CoordinatorConfig
+from submarine_runtime.cluster_http import (
+    ANONYMOUS,
+    REDIRECTS,
+    Access,
+    Answer,
+    HttpClient,
+    NoAnswerError,
+)
+from submarine_runtime.kerberos import resourcemanager_access
+from submarine_runtime.protocol import CoordinatorConfig, JobStore
 from submarine_runtime.storage import application_id
 from submarine_runtime.translation import _
 from submarine_runtime.yarn.applications import Application, application_of, containers_of
@@ -33,8 +41,8 @@ class ResourceManagerClient:
     ----------
     urls
         Base URLs, ``http://host:port``.
-    user
-        For simple authentication; empty: anonymous.
+    access
+        Authentication and certificates.
     timeout
         Seconds for each ResourceManager.
     deadline
@@ -47,14 +55,14 @@ class ResourceManagerClient:
         self,
         urls: Sequence[str],
         *,
-        user: str = "",
+        access: Access = ANONYMOUS,
         timeout: float,
         deadline: float | None = None,
         keep_alive: bool = False,
     ) -> None:
         self._http = HttpClient(
             urls,
-            user=user,
+            access=access,
             timeout=timeout,
             deadline=deadline,
             standby=_standby,
@@ -128,9 +136,8 @@ def _standby(answer: Answer) -> str:
 def application(config: CoordinatorConfig, timeout: float) -> Application:
     """Return the ResourceManager's data on this application; empty if it does not answer."""
     name = application_id(os.environ)
-    client = ResourceManagerClient(
-        config.resourcemanagers, user=config.record.user, timeout=timeout
-    )
+    access = resourcemanager_access(config.store)
+    client = ResourceManagerClient(config.resourcemanagers, access=access, timeout=timeout)
     answer = client.query(f"/apps/{name}") if name else None
     return application_of(answer) or Application({})
 
@@ -150,7 +157,7 @@ def application_is_over(config: CoordinatorConfig) -> bool:
 
 
 def container_started(
-    urls: Sequence[str], container: str, timeout: float, user: str = ""
+    urls: Sequence[str], container: str, timeout: float, store: JobStore
 ) -> float | None:
     """Return when YARN granted a container, in seconds since the epoch; None if unknown.
 
@@ -158,12 +165,15 @@ def container_started(
     ----------
     container
         Its id, ``container_e17_1795438692895_0001_01_000002``.
+    store
+        The job directory, which has the authentication of the container.
     """
     match = _CONTAINER.match(container)
     if match is None:
         return None
     stamp, application_number, attempt = match.groups()
-    client = ResourceManagerClient(urls, user=user, timeout=timeout)
+    access = resourcemanager_access(store)
+    client = ResourceManagerClient(urls, access=access, timeout=timeout)
     answer = client.query(containers_path(f"{stamp}_{application_number}", int(attempt)))
     return next((one.started for one in containers_of(answer) if one.id == container), None)
 

@@ -11,7 +11,6 @@ from typing import Any, cast
 from submarine_jobs.backends import GpuHolder, NodeUse, Overview, QueueUse, located_gpus
 from submarine_jobs.commands.grammar import cache_queues
 from submarine_jobs.config import Config
-from submarine_jobs.model import hadoop_user
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import IndexEntry, JobQuery
 from submarine_runtime.protocol import State
@@ -57,7 +56,7 @@ def read_cluster(service: JobService) -> Json:
     cache_queues(Config(session.profile, ()), names)  # for the completion of queue names
     running = session.store.page(JobQuery((State.RUNNING,), limit=500)).rows
     own_jobs = [_own_job(row) for row in running if row.backend == backend.name]
-    return cluster_json(backend.name, overview, own_jobs, hadoop_user(session.profile.user))
+    return cluster_json(backend.name, overview, own_jobs, session.user)
 
 
 @dataclass(frozen=True)

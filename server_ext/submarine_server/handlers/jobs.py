@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from submarine_jobs.client import Session
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
 from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
@@ -89,7 +88,7 @@ def _merge(row: Json, monitored: Mapping[str, Any] | None) -> Json:
 
 def page_of(service: JobService, session: Session, query: JobQuery) -> Json:
     """Return a page of rows, their total and the cursor of the next page; reads the local index."""
-    user = hadoop_user(session.profile.user)
+    user = session.user
     own = JobQuery(query.states, query.text, user, query.limit, query.after)
     found = session.store.page(own)
     origins = session.store.origins([row.job_id for row in found.rows])

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_jobs.model import hadoop_user
 from submarine_runtime.translation import _
 from submarine_server.monitor.discovery import JobDiscovery
 from submarine_server.monitor.job_table import JobTable, Row
@@ -106,9 +105,7 @@ class JobMonitor:
 
     async def _watch(self, session: Session) -> None:
         """Monitor with this session; without a cluster, until one is configured."""
-        rows = RowBuilder(
-            session.store, self._service.details.visible_origin, hadoop_user(session.profile.user)
-        )
+        rows = RowBuilder(session.store, self._service.details.visible_origin, session.user)
         poll = Poll(lambda profile: self._open(session, profile))
         self.table.reset()
         jobs = (

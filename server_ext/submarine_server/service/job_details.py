@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.client import noted_owner
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
-from submarine_jobs.model import hadoop_user
 from submarine_jobs.options import command_of_spec
 from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol import JobRecord, layout
@@ -111,7 +110,7 @@ def owns(job: Job, record: JobRecord) -> bool:
 
 def _is_owner(job: Job, record: JobRecord, owner: str) -> bool:
     """Check the record and the directory: other users may have written the record."""
-    me = hadoop_user(job.session.profile.user)
+    me = job.session.user
     noted = noted_owner(job)
     if noted is not None and noted.foreign_to(me):
         return False

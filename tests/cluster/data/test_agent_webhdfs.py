@@ -16,6 +16,7 @@ import pytest
 from submarine_jobs.model import read_record
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.machine import free_port
+from submarine_runtime.cluster_http import simple_access
 from submarine_runtime.protocol import STORE_UNAVAILABLE_CODE, EndReason, JobRecord, JobStore, State
 from submarine_runtime.storage import StoreError, WebHdfsStore
 from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
@@ -39,7 +40,7 @@ def place(minicluster: Minicluster) -> JobStore:
 
 @pytest.fixture
 def store(place: JobStore) -> WebHdfsStore:
-    return WebHdfsStore(place.webhdfs, place.path, place.user, 10)
+    return WebHdfsStore(place.webhdfs, place.path, simple_access(place.user), 10)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_of_many_exclusive_publishes_one_wins(store: WebHdfsStore, place: JobSto
     won: list[int] = []
 
     def attempt(number: int) -> None:
-        mine = WebHdfsStore(place.webhdfs, place.path, place.user, 20)
+        mine = WebHdfsStore(place.webhdfs, place.path, simple_access(place.user), 20)
         if mine.publish_exclusive("claim.json", b"%d" % number):
             won.append(number)
 
@@ -104,12 +105,12 @@ def test_of_many_exclusive_publishes_one_wins(store: WebHdfsStore, place: JobSto
 
 
 def test_the_next_namenode_is_asked(place: JobStore) -> None:
-    both = WebHdfsStore([dead_url(), *place.webhdfs], place.path, place.user, 5)
+    both = WebHdfsStore([dead_url(), *place.webhdfs], place.path, simple_access(place.user), 5)
     both.publish("x", b"1")
     asked = both.operations
     assert both.read("x") == b"1"
     assert both.operations == asked + 1  # the dead one is not asked again
-    alone = WebHdfsStore([dead_url()], place.path, place.user, 5)
+    alone = WebHdfsStore([dead_url()], place.path, simple_access(place.user), 5)
     with pytest.raises(StoreError) as raised:
         alone.publish("x", b"1")
     assert raised.value.transient
@@ -117,7 +118,7 @@ def test_the_next_namenode_is_asked(place: JobStore) -> None:
 
 def test_refusals_are_one_sentence_and_lasting(minicluster: Minicluster, place: JobStore) -> None:
     minicluster.admit("mallory")
-    stranger = WebHdfsStore(place.webhdfs, "/system-of-nobody", "mallory", 5)
+    stranger = WebHdfsStore(place.webhdfs, "/system-of-nobody", simple_access("mallory"), 5)
     with pytest.raises(StoreError, match="Permission denied") as raised:
         stranger.publish("x", b"1")
     assert not raised.value.transient

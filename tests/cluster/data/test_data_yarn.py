@@ -20,6 +20,7 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.preparation import InputError
 from submarine_runtime.agent.preparation.inputs import Shard, fetch_inputs
 from submarine_runtime.agent.sync import SyncThread
+from submarine_runtime.cluster_http import simple_access
 from submarine_runtime.protocol import JobStore, NamedInput
 from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
 from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
@@ -40,7 +41,7 @@ def place(minicluster: Minicluster) -> JobStore:
 
 @pytest.fixture
 def store(place: JobStore) -> Iterator[WebHdfsStore]:
-    made = WebHdfsStore(place.webhdfs, place.path, place.user, 10)
+    made = WebHdfsStore(place.webhdfs, place.path, simple_access(place.user), 10)
     yield made
     made.delete(place.path.rpartition("/")[0], recursive=True)
 
@@ -117,7 +118,7 @@ def test_checkpoints_go_up_and_come_back(
     config = make_config(sync_interval=0.5, checkpoint_path=path)
     scratch = make_scratch(tmp_path / "s", config)
     # Looks that the test takes are not counted with what the syncing costs.
-    eyes = WebHdfsStore(place.webhdfs, place.path, place.user, 10)
+    eyes = WebHdfsStore(place.webhdfs, place.path, simple_access(place.user), 10)
     assert restore(store, scratch, config, "worker:1", "worker:0").source == ""
     said: list[str] = []
     syncing = SyncThread(
@@ -151,7 +152,7 @@ def test_checkpoints_go_up_and_come_back(
         assert (restored.files, restored.skipped) == (4, [])
         assert contents(other.outputs["checkpoints"]) == expected
     # Another job that has the same path.
-    fresh = WebHdfsStore(place.webhdfs, place.path + "-2", place.user, 10)
+    fresh = WebHdfsStore(place.webhdfs, place.path + "-2", simple_access(place.user), 10)
     other = make_scratch(tmp_path / "job-2", config)
     assert restore(fresh, other, config, "worker:0", None).source.startswith("checkpoint path")
     assert contents(other.outputs["checkpoints"]) == expected
@@ -200,7 +201,7 @@ def test_a_download_that_is_cut_off_goes_on(
                     raise StoreError("cut off", transient=True)
                 yield block
 
-    cut = Cut(place.webhdfs, place.path, place.user, 10)
+    cut = Cut(place.webhdfs, place.path, simple_access(place.user), 10)
     config = make_config(fetch=[NamedInput("A", f"{place.path}/big")])
     where = fetch_inputs(config, cut, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
@@ -250,7 +251,7 @@ def test_the_namenode_is_away_and_everything_catches_up(
     store: WebHdfsStore, place: JobStore, tmp_path: Path, seconds: int
 ) -> None:
     door = Door(place.webhdfs[0])
-    away = WebHdfsStore([door.url], place.path, place.user, 10)
+    away = WebHdfsStore([door.url], place.path, simple_access(place.user), 10)
     path = place.path.rpartition("/")[0] + "/path"
     config = make_config(sync_interval=0.5, checkpoint_path=path, save_grace=120.0)
     scratch = make_scratch(tmp_path / "s", config)

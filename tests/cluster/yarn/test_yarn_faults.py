@@ -84,7 +84,7 @@ def test_a_cancel_whose_call_breaks_is_still_a_cancel(
     handle = backend.submit(make("import time; time.sleep(600)"))
     proxy = CuttingProxy(backend.rm.url)
     try:
-        through = ResourceManager([proxy.url], timeout=10, user=backend.user)
+        through = ResourceManager([proxy.url], timeout=10, access=backend.identity.access)
         through.get("/info")  # the connection is kept, so the next call meets the fault
         proxy.fault = fault
         assert through.kill(str(handle["application_id"]), "test")
@@ -116,7 +116,9 @@ def test_a_resourcemanager_restarts_while_a_job_runs(
         and any(str(minicluster.layout.root) in word for word in process.info["cmdline"])
     )
     master.kill()
-    short = ResourceManager(backend.conf.resourcemanagers, timeout=2, user=backend.user)
+    short = ResourceManager(
+        backend.conf.resourcemanagers, timeout=2, access=backend.identity.access
+    )
     with pytest.raises(ClusterError, match="does not answer"):
         short.get("/info")
     minicluster.start()

@@ -39,6 +39,7 @@ from submarine_runtime.protocol import (
     EndReason,
     Failure,
     JobRecord,
+    JobStore,
     Member,
     Phase,
     State,
@@ -93,7 +94,8 @@ def test_localizing_begins_when_yarn_granted_the_container(
     with HTTPServer(("127.0.0.1", 0), ResourceManager) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
-        record_start_phases(status, Scratch(str(tmp_path), str(tmp_path), "worker-0"), began, [url])
+        scratch = Scratch(str(tmp_path), str(tmp_path), "worker-0")
+        record_start_phases(status, scratch, began, [url], JobStore("local", str(tmp_path)))
         until(lambda: record.phases[1].end == record.phases[2].start < began - 299)
     assert [phase.name for phase in record.phases] == ["upload", "queue", "localizing", "start"]
     assert record.phases[1].end == pytest.approx(began - 300, abs=0.01)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.agent.link.silence_watchdog import AFTER_SUSPEND, SilenceWatchdog
+from submarine_runtime.cluster_http import simple_access
 from submarine_runtime.storage import LocalStore, StoreError, WebHdfsStore, WriteGate
 from submarine_runtime.suspend import SuspendMeter, monotonic, suspended
 from tests.unit.coordinator.simulation import Simulation, orders, role, run_to_end
@@ -85,7 +86,7 @@ def test_the_job_directory_decides_without_a_coordinator(sleep: Sleep) -> None:
 def test_a_closed_gate_prevents_each_change_of_a_store(sleep: Sleep, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     # The gate is checked first: no WebHDFS is needed.
-    webhdfs = WebHdfsStore(["http://127.0.0.1:1"], "/job", "ada", 1.0)
+    webhdfs = WebHdfsStore(["http://127.0.0.1:1"], "/job", simple_access("ada"), 1.0)
     for store in (LocalStore(str(tmp_path)), webhdfs):
         gate = WriteGate()
         store.gate = gate.check

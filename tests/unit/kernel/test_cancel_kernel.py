@@ -54,7 +54,7 @@ class FrontEnd(Frontend):
         self.found = job
         self.profile = self.store = self
 
-    user: str | None = None
+    user = hadoop_user()
 
     def session(self, config: Any) -> Any:
         return self

@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.cluster_http import BadUrlError, HttpClient, NoAnswerError, open_url
+from submarine_runtime.cluster_http import (
+    ANONYMOUS,
+    BadUrlError,
+    HttpClient,
+    NoAnswerError,
+    open_url,
+    simple_access,
+)
 from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
 from submarine_runtime.yarn import ResourceManagerClient
 
@@ -116,7 +123,7 @@ def test_user_and_proxies(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None
         yield answer("{}")
 
     url = serve(record)
-    HttpClient([url], user="a&b c", timeout=5.0).request("GET", "/x", {"op": "é"})
+    HttpClient([url], access=simple_access("a&b c"), timeout=5.0).request("GET", "/x", {"op": "é"})
     HttpClient([f"{url}/gateway"], timeout=5.0).request("GET", "/x")
     with open_url("GET", f"{url}/y?user.name=me", 5.0) as response:
         assert response.read_all(10).status == 200
@@ -199,33 +206,35 @@ def remote(exception: str, message: str) -> str:
 def test_a_standby_namenode_is_passed_over_and_counted(serve: Serve) -> None:
     standby = serve(always(remote("StandbyException", "state standby"), "403 Forbidden"))
     active = serve(always('{"FileStatus": {"length": 3}}'))
-    store = WebHdfsStore([standby, active], "/job", "ada", 5.0)
+    store = WebHdfsStore([standby, active], "/job", simple_access("ada"), 5.0)
     found = store.stat("a")
     assert found is not None
     assert (found.size, store.operations) == (3, 2)
     store.stat("a")
     assert store.operations == 3
     with pytest.raises(StoreError, match="HDFS refused /job/a: state standby") as failed:
-        WebHdfsStore([standby], "/job", "ada", 5.0).stat("a")
+        WebHdfsStore([standby], "/job", simple_access("ada"), 5.0).stat("a")
     assert failed.value.transient
 
 
 def test_a_broken_listing_of_a_namenode_is_not_an_empty_directory(serve: Serve) -> None:
     whole = answer('{"FileStatuses": {"FileStatus": [{"pathSuffix": "a"}]}}')
-    store = WebHdfsStore([serve(lambda _: iter([whole[:-9]]))], "/job", "ada", 5.0)
+    store = WebHdfsStore([serve(lambda _: iter([whole[:-9]]))], "/job", simple_access("ada"), 5.0)
     with pytest.raises(StoreError, match="ended 9 bytes too early") as failed:
         store.entries("")
     assert failed.value.transient
     assert [
         entry.name
-        for entry in WebHdfsStore([serve(lambda _: iter([whole]))], "", "", 5.0).entries("/job")
+        for entry in WebHdfsStore([serve(lambda _: iter([whole]))], "", ANONYMOUS, 5.0).entries(
+            "/job"
+        )
     ] == ["a"]
 
 
 @pytest.mark.parametrize("location", ["", "ftp://host/", "http://host:x/", "/webhdfs/v1/a"])
 def test_a_redirect_of_a_namenode_to_no_address(serve: Serve, location: str) -> None:
     reply = always("", "307 Temporary Redirect", Location=location)
-    store = WebHdfsStore([serve(reply)], "/job", "ada", 5.0)
+    store = WebHdfsStore([serve(reply)], "/job", simple_access("ada"), 5.0)
     for work in (
         lambda: store.read("a"),
         lambda: store.appender("a"),
@@ -241,7 +250,7 @@ def test_refusals_of_a_datanode(serve: Serve) -> None:
 
     def store(target: str) -> WebHdfsStore:
         reply = always("", "307 Temporary Redirect", Location=f"{target}/webhdfs/v1/job/a?op=X")
-        return WebHdfsStore([serve(reply)], "/job", "ada", 5.0)
+        return WebHdfsStore([serve(reply)], "/job", simple_access("ada"), 5.0)
 
     assert store(gone).read("a") is None
     with pytest.raises(NotFoundError):

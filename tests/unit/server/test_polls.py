@@ -24,6 +24,7 @@ from submarine_jobs.backends.yarn.cluster import (
     cache as answers,
     overview_of,
 )
+from submarine_runtime.cluster_http import simple_access
 from submarine_server.handlers.cluster import OwnJob, cluster_json
 
 BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
@@ -44,7 +45,9 @@ class Polls:
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
-        rm = ResourceManager([f"http://127.0.0.1:{cluster.port}"], timeout=20.0, user="ada")
+        rm = ResourceManager(
+            [f"http://127.0.0.1:{cluster.port}"], timeout=20.0, access=simple_access("ada")
+        )
         self.waits = Waits(rm, "ada")
         self._survey = Survey(rm, self.waits, "ada")
 

@@ -54,14 +54,7 @@ class HdfsLocation(Location):
         profile = self._profile()
         conf = cluster.HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
         if conf is not None:
-            own = storage.hdfs_storage(
-                conf.default_fs,
-                conf_dir=conf.directory,
-                webhdfs=conf.webhdfs,
-                addresses=conf.addresses,
-                user=profile.user,
-                timeout=profile.timeout,
-            )
+            own = cluster.default_file_system(profile, conf, cluster.Identity(profile, conf))
             path = own.path_of(self.url)
             if path is not None:
                 return own, path

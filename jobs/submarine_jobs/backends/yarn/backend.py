@@ -35,11 +35,13 @@ from submarine_jobs.backends.yarn.cluster import (
     NODES,
     SCHEDULER,
     HadoopConf,
+    Identity,
     ResourceManager,
     Survey,
     Waits,
     active_jobs,
     application,
+    default_file_system,
     find_application,
     localizing_on,
     needed_containers,
@@ -56,8 +58,8 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model import JobSpec, hadoop_user, resolve_roles
-from submarine_jobs.storage import Storage, hdfs_storage
+from submarine_jobs.model import JobSpec, resolve_roles
+from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import smallest_memory
@@ -89,15 +91,20 @@ class YarnBackend(Backend):
         return HadoopConf(Path(directory))
 
     @cached_property
+    def identity(self) -> Identity:
+        """The user of the profile on this cluster, and its access."""
+        return Identity(self.profile, self.conf)
+
+    @property
     def user(self) -> str:
-        """The submitting user of simple authentication."""
-        return hadoop_user(self.profile.user)
+        """See ``Backend.user``: with Kerberos, the short name of the principal."""
+        return self.identity.user
 
     @cached_property
     def rm(self) -> ResourceManager:
         """The ResourceManager's REST interface."""
-        timeout = self.profile.timeout
-        return ResourceManager(self.conf.resourcemanagers, timeout=timeout, user=self.user)
+        urls, access = self.conf.resourcemanagers, self.identity.access
+        return ResourceManager(urls, timeout=self.profile.timeout, access=access)
 
     @cached_property
     def waits(self) -> Waits:
@@ -118,14 +125,7 @@ class YarnBackend(Backend):
     @cached_property
     def storage(self) -> Storage:
         """The cluster's file system."""
-        return hdfs_storage(
-            self.conf.default_fs,
-            conf_dir=self.conf.directory,
-            webhdfs=self.conf.webhdfs,
-            addresses=self.conf.addresses,
-            user=self.user,
-            timeout=self.profile.timeout,
-        )
+        return default_file_system(self.profile, self.conf, self.identity)
 
     @cached_property
     def applications(self) -> ApplicationMaker:

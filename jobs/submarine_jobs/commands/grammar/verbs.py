@@ -98,6 +98,11 @@ VERBS: dict[str, VerbEntry] = {
         gettext_noop("Show each configured value and where it came from."),
         "config",
     ),
+    "login": VerbEntry(
+        _SETUP,
+        gettext_noop("Get a Kerberos ticket by your password."),
+        "login",
+    ),
     "doctor": VerbEntry(
         _SETUP,
         gettext_noop("Check this machine and the cluster, with the fix for each."),

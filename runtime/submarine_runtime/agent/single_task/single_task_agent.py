@@ -24,7 +24,7 @@ from submarine_runtime.agent.single_task.context import (
     single_task_context,
 )
 from submarine_runtime.frameworks import not_collective_sentence
-from submarine_runtime.protocol import AgentConfig, EndReason, State, layout
+from submarine_runtime.protocol import AgentConfig, EndReason, JobStore, State, layout
 from submarine_runtime.record import Status, new_record
 from submarine_runtime.storage import (
     Scratch,
@@ -128,7 +128,7 @@ class SingleTaskAgent:
         status = self._status
         config = self._config
         record_start_phases(
-            status, self._scratch, self._began, config.resourcemanagers, config.record.user
+            status, self._scratch, self._began, config.resourcemanagers, config.store
         )
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
@@ -321,16 +321,16 @@ def record_start_phases(
     scratch: Scratch,
     began: float,
     resourcemanagers: Sequence[str] = (),
-    user: str = "",
+    store: JobStore | None = None,
 ) -> None:
     """Record the phases before the agent, and its own first phase.
 
     Parameters
     ----------
-    resourcemanagers, user
-        Queried as this user, in a thread, for the time when this container was allocated: YARN
-        unpacks an archive before or after it localizes the small files with times that are visible
-        here.
+    resourcemanagers, store
+        Queried with the authentication of the job directory, in a thread, for the time when this
+        container was allocated: YARN unpacks an archive before or after it localizes the small
+        files with times that are visible here.
     """
     localized = localized_from(scratch, began)
     launched = max(localized, master_launch_time(scratch, began))
@@ -342,13 +342,13 @@ def record_start_phases(
         status.end_phase("master_start", began)
     status.begin_phase("start", began)
     container = os.environ.get("CONTAINER_ID")
-    if resourcemanagers and container:
+    if resourcemanagers and store and container:
 
         def ask() -> None:
             # cost: http.client and the parser, in a thread beside the program.
             from submarine_runtime.yarn import container_started
 
-            granted = container_started(resourcemanagers, container, _RM_SECONDS, user)
+            granted = container_started(resourcemanagers, container, _RM_SECONDS, store)
             if granted is not None:
                 status.localizing_since(granted)
 

@@ -11,6 +11,7 @@ import time
 from typing import Callable, Sequence
 
 from submarine_runtime.coordinator.machine import JobState, Stage
+from submarine_runtime.kerberos import resourcemanager_access
 from submarine_runtime.protocol import CoordinatorConfig
 from submarine_runtime.yarn import (
     MAX_CLUSTER_BYTES,
@@ -68,8 +69,9 @@ class PendingReasonThread(threading.Thread):
         self._config, self._id = config, application_id
         self._missing, self._show = missing, show
         self._ended = threading.Event()
+        access = resourcemanager_access(config.store)
         self._client = ResourceManagerClient(
-            config.resourcemanagers, user=config.record.user, timeout=TIMEOUT
+            config.resourcemanagers, access=access, timeout=TIMEOUT
         )
 
     def stop(self) -> None:

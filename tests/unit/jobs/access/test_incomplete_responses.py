@@ -15,7 +15,7 @@ from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.inputs.localization import _download
-from submarine_runtime.cluster_http import open_url
+from submarine_runtime.cluster_http import open_url, simple_access
 
 Serve = Callable[[bytes, int], int]
 
@@ -75,7 +75,9 @@ def _of_agent(port: int) -> None:
 
 
 def _of_manager(port: int) -> None:
-    ResourceManager([f"http://127.0.0.1:{port}"], timeout=3, user="ada").get("/apps")
+    ResourceManager([f"http://127.0.0.1:{port}"], timeout=3, access=simple_access("ada")).get(
+        "/apps"
+    )
 
 
 def _of_webhdfs(port: int) -> None:
@@ -115,7 +117,7 @@ def test_the_connection_of_an_answer_that_breaks_off_is_closed_at_once(
 
 def test_a_resourcemanager_that_breaks_off_has_not_said_that_there_is_nothing(serve: Serve) -> None:
     url = f"http://127.0.0.1:{serve(b'', 100)}"
-    manager = ResourceManager([url], timeout=60, user="ada")
+    manager = ResourceManager([url], timeout=60, access=simple_access("ada"))
     with pytest.raises(ClusterError, match="does not answer: IncompleteRead"):
         manager.get("/apps")
 

@@ -258,8 +258,6 @@ def test_configuration_directories(tmp_path: Path, rm: ResourceManager) -> None:
     assert f"{tmp_path}/yarn-env.sh can be changed by every user" in finding.sentence
     assert finding.fix == f"Run `chmod go-w {tmp_path}/yarn-env.sh`."
     (tmp_path / "yarn-env.sh").unlink()
-    kerberos = context(tmp_path, rm, **{"hadoop.security.authentication": "kerberos"})
-    assert "Kerberos" in hadoop.configuration(kerberos).sentence
     unset = context(tmp_path, yarn={"yarn.resourcemanager.webapp.address": "0.0.0.0:8088"})
     assert "where the ResourceManager is" in hadoop.configuration(unset).sentence
     (tmp_path / "hdfs-site.xml").unlink()

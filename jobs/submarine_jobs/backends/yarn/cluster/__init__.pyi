@@ -8,10 +8,16 @@ from .applications import (
     observe as observe,
 )
 from .cache import APPS as APPS, FRESH as FRESH, NODES as NODES, SCHEDULER as SCHEDULER
+from .file_system import default_file_system as default_file_system
 from .hadoop_configuration import (
     HadoopConf as HadoopConf,
     read_properties as read_properties,
     write_properties as write_properties,
+)
+from .identity import (
+    Identity as Identity,
+    TicketError as TicketError,
+    credential_of as credential_of,
 )
 from .overview import overview_of as overview_of
 from .pending_reasons import Waits as Waits

@@ -152,6 +152,20 @@ class HadoopConf:
         return self.get("hadoop.security.authentication", "simple") == "kerberos"
 
     @property
+    def service_realm(self) -> str:
+        """The realm of the cluster's services; empty if their principals are not configured."""
+        for key in ("dfs.namenode.kerberos.principal", "yarn.resourcemanager.principal"):
+            if realm := self.get(key).partition("@")[2]:
+                return realm
+        return ""
+
+    @property
+    def uses_https(self) -> bool:
+        """Whether an interface of the cluster is reached over HTTPS."""
+        urls = (*self.resourcemanagers, *self.webhdfs)
+        return any(url.startswith("https:") for url in urls)
+
+    @property
     def on_loopback(self) -> bool:
         """Whether the ResourceManager is on this machine's loopback device (a minicluster)."""
         return all("//127.0.0.1:" in url or "//localhost:" in url for url in self.resourcemanagers)

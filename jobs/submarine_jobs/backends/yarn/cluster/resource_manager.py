@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from submarine_jobs.backends.yarn.cluster.identity import TicketError
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_runtime.cluster_http import Answer, NoAnswerError
+from submarine_runtime.cluster_http import Access, Answer, NoAnswerError, SignInError
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import ResourceManagerClient
 
@@ -27,13 +28,13 @@ class ResourceManager:
         Base URLs, ``http://host:port``.
     timeout
         Seconds for one request, including all attempts.
-    user
-        For simple authentication.
+    access
+        Authentication and certificates.
     """
 
-    def __init__(self, urls: Sequence[str], *, timeout: float, user: str) -> None:
+    def __init__(self, urls: Sequence[str], *, timeout: float, access: Access) -> None:
         self._client = ResourceManagerClient(
-            urls, user=user, timeout=timeout, deadline=timeout, keep_alive=True
+            urls, access=access, timeout=timeout, deadline=timeout, keep_alive=True
         )
 
     @property
@@ -101,9 +102,8 @@ class ResourceManager:
 
     def _decode(self, answer: Answer) -> Any:
         if answer.status == 401:
-            raise ClusterError(
-                _("The ResourceManager at {url} asks for Kerberos (SPNEGO).").format(url=self.url),
-                _("This release of Submarine does not support Kerberos."),
+            raise TicketError(
+                _("the ResourceManager at {url} rejects the sign-in").format(url=self.url)
             )
         try:
             content = answer.json() if answer.body else {}
@@ -137,6 +137,8 @@ class ResourceManager:
     ) -> Answer:
         try:
             return self._client.request(method, path, query, content, limit=MAX_RESPONSE)
+        except SignInError as exc:
+            raise TicketError(str(exc)) from exc
         except NoAnswerError as exc:
             raise ClusterError(
                 _("The ResourceManager at {urls} does not answer: {failure}.").format(

@@ -31,6 +31,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import (
     DriverChannel,
     DriverUnreachableError,
 )
+from submarine_jobs.backends.yarn.driver.tickets import driver_tickets, ticket_source
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
@@ -62,7 +63,10 @@ class Driver:
         """State directory of the driver; each configuration has its own."""
         java = str(self._profile.java_home or os.environ.get("JAVA_HOME", ""))
         user = self._profile.user or os.environ.get("HADOOP_USER_NAME", "")
-        name = self._conf.fingerprint(str(self._conf.directory), java, user)
+        words = [str(self._conf.directory), java, user]
+        if self._conf.kerberos:
+            words.append(ticket_source(self._profile))
+        name = self._conf.fingerprint(*words)
         return self._profile.state_dir / "driver" / name
 
     def call(self, work: Callable[[Channel], T], *, start: bool = True) -> T:
@@ -86,6 +90,8 @@ class Driver:
                 if not start:
                     raise DriverUnreachableError(_("No YARN driver runs."))
                 found = self._start()
+            else:
+                driver_tickets(self._profile, self._conf, self.directory).refresh()
             with contextlib.suppress(OSError):
                 os.utime(self.directory / "last-use")
             return found

@@ -28,6 +28,7 @@ from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, wr
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
 from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, skein_jar
 from submarine_jobs.backends.yarn.driver.start_log import start_error
+from submarine_jobs.backends.yarn.driver.tickets import driver_tickets
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.files import replace_file
@@ -124,6 +125,8 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
     for name, data in (("skein.crt", certificate), ("skein.pem", key)):
         replace_file(directory / name, data, mode=0o600)
     empty = _empty_jar(directory)
+    tickets = driver_tickets(profile, conf, directory)
+    tickets.refresh()
     (directory / "last-use").touch()
     with socket.create_server(("127.0.0.1", 0), backlog=16) as callback:
         env = dict(os.environ)
@@ -135,13 +138,15 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
             JAVA_HOME=str(java),
             HADOOP_CONF_DIR=str(conf.directory),
         )
-        if profile.user:
+        if profile.user and not conf.kerberos:
             env["HADOOP_USER_NAME"] = profile.user
+        env.update(tickets.env)
         for noise in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
             env.pop(noise, None)
         options = profile.settings.get("driver_java_options", "").split() or list(JVM_OPTIONS)
+        options += tickets.jvm_options
         arguments = [str(java / "bin" / "java"), "-Dskein.log.level=INFO", *options]
-        arguments += ["com.anaconda.skein.Driver", "--jar", str(empty)]
+        arguments += ["com.anaconda.skein.Driver", "--jar", str(empty), *tickets.arguments]
         pid = _detach(arguments, env, directory, minutes)
         try:
             port = _wait_for_port(callback, pid, directory, deadline)

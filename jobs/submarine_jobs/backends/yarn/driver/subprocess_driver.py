@@ -22,7 +22,7 @@ from submarine_runtime.translation import _
 
 #: Seconds added to the limits of a driver start and of a call, for a busy machine.
 _SPARE = 30.0
-_PATHS = ("hadoop_conf_dir", "java_home", "state_dir")
+_PATHS = ("hadoop_conf_dir", "java_home", "keytab", "state_dir")
 
 
 class SubprocessDriver(Driver):

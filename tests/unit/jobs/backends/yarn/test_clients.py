@@ -27,6 +27,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import LocalStorage
+from submarine_runtime.cluster_http import simple_access
 from submarine_runtime.protocol import AgentConfig, from_json
 from tests.configurations import make_agent_config
 
@@ -73,7 +74,7 @@ def say(value: Any, status: int = 200) -> Answer:
 
 
 def rm(*urls: str, timeout: float = 3.0) -> ResourceManager:
-    return ResourceManager(urls, timeout=timeout, user="me")
+    return ResourceManager(urls, timeout=timeout, access=simple_access("me"))
 
 
 def closed_port() -> str:

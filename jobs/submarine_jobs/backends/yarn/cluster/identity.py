@@ -1,0 +1,139 @@
+"""The identity of a profile on a cluster: its user, its tickets, and its access to the interfaces.
+
+With simple authentication a name is enough. With Kerberos the ticket decides who the user is; its
+short name follows from the principal by the default rule of ``hadoop.security.auth_to_local``.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+from submarine_jobs.backends.yarn.cluster.certificates import authorities
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.errors import ClusterError, ConfigError
+from submarine_jobs.model import Profile, hadoop_user
+from submarine_runtime.cluster_http import Access, simple_access
+from submarine_runtime.kerberos import (
+    Credential,
+    CredentialState,
+    GssError,
+    Negotiation,
+    credential_state,
+)
+from submarine_runtime.translation import _
+
+_RULES = "hadoop.security.auth_to_local"
+#: Seconds for which the state of a ticket is kept. Reading it takes about a millisecond.
+_FRESH = 5.0
+
+
+class TicketError(ClusterError):
+    """There is no valid Kerberos ticket, or the cluster does not accept it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            _("The cluster requires a Kerberos ticket: {reason}.").format(
+                reason=reason.rstrip(".")
+            ),
+            _(
+                "Get one with `submarine login` or kinit, or set keytab and principal; "
+                "`submarine doctor` shows details."
+            ),
+        )
+
+
+class Identity:
+    """The identity of a profile.
+
+    Parameters
+    ----------
+    profile
+        Its ``keytab``, ``principal``, ``proxy_user`` and ``user``, and the setting ``ca_file``.
+    """
+
+    def __init__(self, profile: Profile, conf: HadoopConf) -> None:
+        self._profile, self._conf = profile, conf
+        self.kerberos = conf.kerberos
+        self.proxy_user = profile.proxy_user or ""
+        self.credential = credential_of(profile)
+        self._checked: tuple[float, CredentialState] | None = None
+        self._user = ""
+
+    @property
+    def user(self) -> str:
+        """The user whose jobs, files and applications these are.
+
+        Without a ticket, the name of the account: local lists of jobs then remain readable.
+
+        Raises
+        ------
+        ConfigError
+            If the short name of the principal does not follow from the default rule.
+        """
+        if not self._user:
+            named = self.proxy_user or self._profile.user
+            if named or not self.kerberos:
+                self._user = hadoop_user(named)
+            else:
+                try:
+                    self._user = self._short_name(self.ticket().principal)
+                except TicketError:
+                    return hadoop_user()
+        return self._user
+
+    def ticket(self) -> CredentialState:
+        """Return principal and remaining lifetime of the ticket; a keytab obtains one.
+
+        Raises
+        ------
+        TicketError
+            If there is no valid ticket.
+        """
+        now = time.monotonic()
+        if self._checked is None or now - self._checked[0] > _FRESH:
+            try:
+                self._checked = now, credential_state(self.credential)
+            except GssError as exc:
+                raise TicketError(str(exc)) from exc
+        return self._checked[1]
+
+    @property
+    def process_wide(self) -> bool:
+        """Whether hdfs-native acts as this identity: it knows only that of the process."""
+        if self.kerberos:
+            return self.credential == Credential() and not self.proxy_user
+        return self.user == hadoop_user()
+
+    @cached_property
+    def access(self) -> Access:
+        """Authentication and certificates for the cluster's HTTP interfaces."""
+        ca = authorities(self._profile, self._conf) if self._conf.uses_https else ""
+        if not self.kerberos:
+            return Access(simple_access(self.user).authentication, ca)
+        return Access(Negotiation(self.credential, self.proxy_user), ca)
+
+    def _short_name(self, principal: str) -> str:
+        name, _at, realm = principal.partition("@")
+        rules = self._conf.get(_RULES, "DEFAULT").split()
+        # The default rule accepts principals of the default realm, which Hadoop takes from
+        # krb5.conf; here that of the services stands for it.
+        own = self._conf.service_realm
+        if (own and realm != own) or (rules and rules[-1] != "DEFAULT"):
+            raise ConfigError(
+                _(
+                    "The user of the principal {principal} on the cluster is not known: it does "
+                    "not follow from the default rule of {rules}."
+                ).format(principal=principal, rules=_RULES),
+                _("Set user in the profile to the short name that the cluster uses."),
+            )
+        return name.partition("/")[0]
+
+
+def credential_of(profile: Profile) -> Credential:
+    """Return the source of the tickets of a profile: its keytab, or the user's ticket cache."""
+    if profile.keytab is None:
+        return Credential()
+    # Tickets of a keytab stay in memory: the user's own cache is not changed.
+    principal = profile.principal or ""
+    return Credential(principal, str(profile.keytab), f"MEMORY:submarine-{principal}")

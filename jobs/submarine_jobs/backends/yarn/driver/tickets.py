@@ -1,0 +1,82 @@
+"""The Kerberos tickets of the driver: options and environment of its JVM.
+
+Java reads ticket caches of type FILE only, and no ``KRB5_CONFIG``. A cache of another type is
+copied to the directory of the driver before each call.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from submarine_jobs.backends.yarn.cluster import HadoopConf, TicketError, credential_of
+from submarine_jobs.model import Profile
+from submarine_runtime.kerberos import GssError, copy_to_cache
+
+_CACHE = "krb5cc"
+
+
+@dataclass(frozen=True)
+class DriverTickets:
+    """The source of the driver's tickets.
+
+    Attributes
+    ----------
+    jvm_options
+        Options before the main class.
+    arguments
+        Arguments of skein's driver.
+    env
+        Variables of the JVM.
+    copied
+        The cache that ``refresh`` writes; empty: the JVM reads the user's own, or a keytab.
+    """
+
+    jvm_options: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    copied: str = ""
+
+    def refresh(self) -> None:
+        """Copy the user's ticket for the JVM, if it cannot read the cache.
+
+        Raises
+        ------
+        TicketError
+            If there is no valid ticket.
+        """
+        if self.copied:
+            try:
+                copy_to_cache(credential_of(Profile()), self.copied)
+            except GssError as exc:
+                raise TicketError(str(exc)) from exc
+
+
+def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> DriverTickets:
+    """Return the source of the tickets of the driver in ``directory``."""
+    if not conf.kerberos:
+        return DriverTickets()
+    options = []
+    if configuration := _java_configuration():
+        options.append(f"-Djava.security.krb5.conf={configuration}")
+    if profile.keytab is not None:
+        keytab = ["--keytab", str(profile.keytab), "--principal", profile.principal or ""]
+        return DriverTickets(options, keytab)
+    kind, _colon, path = os.environ.get("KRB5CCNAME", "").rpartition(":")
+    if path and kind in ("", "FILE"):
+        return DriverTickets(options, env={"KRB5CCNAME": path})
+    copy = str(directory / _CACHE)
+    return DriverTickets(options, env={"KRB5CCNAME": copy}, copied=f"FILE:{copy}")
+
+
+def ticket_source(profile: Profile) -> str:
+    """Return what distinguishes the drivers of different tickets."""
+    variables = (os.environ.get(name, "") for name in ("KRB5CCNAME", "KRB5_CONFIG"))
+    return "\0".join([*variables, str(profile.keytab or ""), profile.principal or ""])
+
+
+def _java_configuration() -> str:
+    """Return the first existing file of ``KRB5_CONFIG``, which may be a list."""
+    names = os.environ.get("KRB5_CONFIG", "").split(":")
+    return next((name for name in names if name and os.path.isfile(name)), "")

@@ -1,0 +1,55 @@
+"""Checks of a cluster with Kerberos: the library, the ticket, the names and certificates."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from submarine_jobs.doctor.context import DoctorContext
+from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+from submarine_jobs.text import duration
+from submarine_runtime.kerberos import gssapi_problem
+from submarine_runtime.translation import _
+
+#: Seconds below which a ticket will soon expire.
+_SOON = 3600.0
+
+
+def ticket(context: DoctorContext) -> Finding:
+    """Check the Kerberos library, and the user's ticket."""
+    if not context.conf.kerberos:
+        return skipped(_("The cluster uses simple authentication."))
+    if problem := gssapi_problem():
+        return error(
+            _("Kerberos cannot be used: {problem}.").format(problem=problem),
+            _("Install MIT Kerberos: libgssapi-krb5-2 (Debian, Ubuntu) or krb5-libs (RHEL)."),
+        )
+    identity = context.yarn.identity
+    state = identity.ticket()  # TicketError has the fix.
+    user = identity.user
+    lifetime = duration(state.lifetime)
+    if state.lifetime < _SOON and context.profile.keytab is None:
+        return warning(
+            _("The ticket of {principal} expires in {lifetime}.").format(
+                principal=state.principal, lifetime=lifetime
+            ),
+            _("Get a new one with `submarine login` or kinit, or set keytab and principal."),
+        )
+    return ok(
+        _("{principal} is {user} on the cluster; the ticket is valid for {lifetime}.").format(
+            principal=state.principal, user=user, lifetime=lifetime
+        )
+    )
+
+
+def service_names(context: DoctorContext) -> Finding:
+    """Check that the addresses have names: a ticket is for a name, not for a number."""
+    if not context.conf.kerberos:
+        return skipped(_("The cluster uses simple authentication."))
+    urls = (*context.conf.resourcemanagers, *context.conf.webhdfs)
+    numbers = [url for url in urls if (urlsplit(url).hostname or "0")[-1].isdigit()]
+    if numbers:
+        return warning(
+            _("The configuration names hosts by number: {urls}.").format(urls=", ".join(numbers)),
+            _("Use the names for which the services have principals (HTTP/name@REALM)."),
+        )
+    return ok(_("The interfaces have names: {urls}.").format(urls=", ".join(urls)))

@@ -1,0 +1,27 @@
+from .container import (
+    TOKEN as TOKEN,
+    container_tokens as container_tokens,
+    namenode_access as namenode_access,
+    resourcemanager_access as resourcemanager_access,
+)
+from .gssapi import (
+    Credential as Credential,
+    CredentialState as CredentialState,
+    GssError as GssError,
+    copy_to_cache as copy_to_cache,
+    credential_state as credential_state,
+    gssapi_problem as gssapi_problem,
+    login as login,
+    negotiate as negotiate,
+)
+from .negotiation import Negotiation as Negotiation
+from .tokens import (
+    HDFS_TOKEN as HDFS_TOKEN,
+    RM_TOKEN as RM_TOKEN,
+    TOKEN_FILE_VARIABLE as TOKEN_FILE_VARIABLE,
+    Token as Token,
+    TokenFile as TokenFile,
+    TokenFormatError as TokenFormatError,
+    parse_tokens as parse_tokens,
+    token_bytes as token_bytes,
+)

@@ -1,0 +1,255 @@
+"""Hadoop's delegation tokens: the token file of a container, and the form of a token in URLs.
+
+The formats are those of ``org.apache.hadoop.security.Credentials`` (versions 0 and 1) and
+``org.apache.hadoop.security.token.Token``. A token is a secret: its representation does not show
+identifier and password.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import threading
+from dataclasses import dataclass, field, replace
+from typing import Iterator, Mapping, Sequence
+
+from submarine_runtime.files import replace_file
+
+#: Names the file with the tokens of a container; set by YARN.
+TOKEN_FILE_VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"  # noqa: S105 - a name
+#: Kinds of tokens. WebHDFS issues tokens of the NameNode under another kind.
+HDFS_TOKEN, RM_TOKEN = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"
+WEBHDFS_TOKENS = frozenset({"WEBHDFS delegation", "SWEBHDFS delegation"})
+
+_MAGIC = b"HDTS"
+#: A token file of YARN has a few kilobytes.
+_MAX_FILE = 4 << 20
+
+
+class TokenFormatError(ValueError):
+    """Bytes are not Hadoop tokens."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A delegation token.
+
+    Parameters
+    ----------
+    alias
+        Key of the token in its file; the service, or a name that the application master chose.
+    kind
+        Such as ``HDFS_DELEGATION_TOKEN``.
+    service
+        Host and port, or nameservice, that accepts the token.
+    """
+
+    alias: str
+    identifier: bytes = field(repr=False)
+    password: bytes = field(repr=False)
+    kind: str
+    service: str
+
+    @property
+    def url_string(self) -> str:
+        """The token as parameter ``delegation`` of WebHDFS, and as header of the others."""
+        parts = (self.identifier, self.password, self.kind.encode(), self.service.encode())
+        return base64.urlsafe_b64encode(b"".join(map(_blob, parts))).decode().rstrip("=")
+
+    @classmethod
+    def from_url_string(cls, text: str, alias: str = "", kind: str = "") -> Token:
+        """Return the token of a response.
+
+        Parameters
+        ----------
+        alias, kind
+            Replace those of the token, if given.
+
+        Raises
+        ------
+        TokenFormatError
+            If the text is not a token.
+        """
+        try:
+            data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            reader = _Reader(data)
+            identifier, password = reader.blob(), reader.blob()
+            named, service = reader.blob().decode(), reader.blob().decode()
+        except ValueError as exc:
+            raise TokenFormatError("the text is not a delegation token") from exc
+        return cls(alias or service, identifier, password, kind or named, service)
+
+    @property
+    def maximum(self) -> float | None:
+        """End of the maximum lifetime of an HDFS token in seconds since the epoch; None: unknown.
+
+        The identifier has the form of ``AbstractDelegationTokenIdentifier``. That of the
+        ResourceManager's tokens is a protobuf message after the version byte.
+        """
+        if self.kind not in (HDFS_TOKEN, *WEBHDFS_TOKENS):
+            return None
+        try:
+            reader = _Reader(self.identifier)
+            reader.take(1)  # version
+            for _field in ("owner", "renewer", "real user"):
+                reader.blob()
+            reader.vlong()  # issued
+            return reader.vlong() / 1000
+        except TokenFormatError:
+            return None
+
+
+class _Reader:
+    """Read Hadoop's variable-length numbers and byte strings."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, count: int) -> bytes:
+        if count < 0 or self._at + count > len(self._data):
+            raise TokenFormatError("the tokens end too early")
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def vlong(self) -> int:
+        """Read a number in the form of ``WritableUtils.writeVLong``."""
+        first = struct.unpack("b", self.take(1))[0]
+        if first >= -112:
+            return int(first)
+        negative = first < -120
+        value = int.from_bytes(self.take(-(first + 120) if negative else -(first + 112)), "big")
+        return ~value if negative else value
+
+    def blob(self) -> bytes:
+        return self.take(self.vlong())
+
+    def varint(self) -> int:
+        """Read a number in the form of protobuf."""
+        value = shift = 0
+        while shift < 64:
+            byte = self.take(1)[0]
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+        raise TokenFormatError("a number is too long")
+
+    def fields(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the length-delimited fields of a protobuf message."""
+        while self._at < len(self._data):
+            tag = self.varint()
+            if tag & 7 != 2:
+                raise TokenFormatError(f"a field has wire type {tag & 7}")
+            yield tag >> 3, self.take(self.varint())
+
+
+def _vint(number: int) -> bytes:
+    if number <= 127:
+        return bytes([number])
+    raw = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return bytes([256 - 112 - len(raw)]) + raw
+
+
+def _blob(data: bytes) -> bytes:
+    return _vint(len(data)) + data
+
+
+def parse_tokens(data: bytes) -> list[Token]:
+    """Return the tokens of a token file of version 0 or 1.
+
+    Raises
+    ------
+    TokenFormatError
+        If the data is not a token file of these versions.
+    """
+    if data[:4] != _MAGIC:
+        raise TokenFormatError("the file does not begin with HDTS")
+    version, reader = data[4:5], _Reader(data[5:])
+    try:
+        if version == b"\0":
+            return [_version_0(reader) for _number in range(reader.vlong())]
+        if version == b"\1":
+            message = _Reader(reader.take(reader.varint()))
+            return [_version_1(pair) for number, pair in message.fields() if number == 1]
+    except (UnicodeDecodeError, KeyError) as exc:
+        raise TokenFormatError("a token is incomplete") from exc
+    raise TokenFormatError(f"the version is {version!r}")
+
+
+def _version_0(reader: _Reader) -> Token:
+    alias, identifier, password, kind, service = (reader.blob() for _number in range(5))
+    return Token(alias.decode(), identifier, password, kind.decode(), service.decode())
+
+
+def _version_1(pair: bytes) -> Token:
+    parts = dict(_Reader(pair).fields())
+    token = dict(_Reader(parts[2]).fields())
+    return Token(parts[1].decode(), token[1], token[2], token[3].decode(), token[4].decode())
+
+
+def token_bytes(tokens: Sequence[Token], secrets: bytes = b"\0") -> bytes:
+    """Return a token file of version 0, which all Hadoop releases read.
+
+    Parameters
+    ----------
+    secrets
+        The secret keys after the tokens, in the file's format; by default none.
+    """
+    parts = [_MAGIC, b"\0", _vint(len(tokens))]
+    for token in tokens:
+        fields = (token.kind.encode(), token.service.encode())
+        parts += map(_blob, (token.alias.encode(), token.identifier, token.password, *fields))
+    return b"".join([*parts, secrets])
+
+
+class TokenFile:
+    """The token file of this container; read again when it has changed.
+
+    Parameters
+    ----------
+    path
+        The file; by default that of ``HADOOP_TOKEN_FILE_LOCATION``.
+    """
+
+    def __init__(self, path: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
+        self.path = path or environ.get(TOKEN_FILE_VARIABLE, "")
+        self._lock = threading.Lock()
+        self._stamp: tuple[int, int, int] | None = None
+        self._tokens: list[Token] = []
+
+    def tokens(self) -> list[Token]:
+        """Return the tokens; those of the last good state if the file cannot be read now."""
+        with self._lock:
+            try:
+                status = os.stat(self.path)
+                stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
+                if stamp != self._stamp:
+                    with open(self.path, "rb") as file:
+                        self._tokens = parse_tokens(file.read(_MAX_FILE))
+                    self._stamp = stamp
+            except (OSError, TokenFormatError):
+                pass
+            return self._tokens
+
+    def find(self, *kinds: str) -> list[Token]:
+        """Return the tokens of these kinds, in the order of the file."""
+        return [token for token in self.tokens() if token.kind in kinds]
+
+    def replace(self, fresh: Sequence[Token]) -> None:
+        """Write ``fresh`` tokens in place of those of the same kind and service, mode 0600.
+
+        Readers in this container, such as the program, find either the old or the new file.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        current = {(token.kind, token.service): token for token in self.tokens()}
+        for token in fresh:
+            old = current.get((token.kind, token.service))
+            current[token.kind, token.service] = (
+                replace(token, alias=old.alias) if old is not None else token
+            )
+        replace_file(self.path, token_bytes(list(current.values())), mode=0o600)
