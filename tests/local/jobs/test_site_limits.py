@@ -20,6 +20,7 @@ from submarine_kernel.remote import KernelRequest, session_of
 from submarine_kernel.remote.submission import submit_kernel
 from submarine_runtime.protocol import JobRecord, State
 from tests.frontends import RecordingFrontend
+from tests.local.server.jupyter_server import running
 from tests.submission import cancel_unfinished
 from tests.waiting import PATIENCE
 
@@ -151,6 +152,20 @@ def test_a_job_that_is_run_again_meets_the_limits_of_today(site: Path) -> None:
     site.write_text("[locked]\nmax_gpus_per_job = 2\n")
     again = session.job("last").rerun()
     assert again.wait(PATIENCE).state is State.SUCCEEDED
+
+
+def test_the_server_checks_a_job_that_a_page_runs_again(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "server" / "state"))
+    with running(tmp_path / "server", **{SITE_VARIABLE: str(site)}) as server:
+        done = typed("run", "train.py", "--gpu", "2", "--wait", "--json")
+        job_id = json.loads(done.stdout)["job_id"]
+        site.write_text("[locked]\nmax_gpus_per_job = 1\n")
+        answer = server.call("POST", f"jobs/{job_id}/rerun", {})
+        assert answer.status == 409
+        assert f"The job asks for 2 GPUs, and {site}:2 allows 1 for each job." in str(answer.json)
+        assert len(server.call("GET", "jobs").json["jobs"]) == 1
 
 
 def test_a_site_file_that_others_can_change_stops_the_submission(site: Path) -> None:
