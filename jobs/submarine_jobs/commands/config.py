@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -49,8 +50,9 @@ def config(
 ) -> Outcome:
     """Show each configured value and where it came from: a file and line, a variable, an option.
 
-    Files: submarine.toml in your configuration directory, then the nearest one upward from here.
-    Environment variables override files, options override both.
+    Files: /etc/jupyter-submarine/submarine.toml of the site, which may lock values, submarine.toml
+    in your configuration directory, then the nearest one upward from here. Environment variables
+    override files, options override both.
 
     `trust` shows what FILE (the nearest one upward from here) lets this machine execute or trust,
     and asks whether to accept it. Until then commands refuse the file of a project.
@@ -112,6 +114,7 @@ def _values(frontend: Frontend, profile: str | None, backend: str | None) -> Out
     wide = min(max(len(value) for value in values), 60)
     lines = [
         f"{item.name:<{width}}  {value:<{wide}}  {printable(item.source, 300)}"
+        + (_(" (locked)") if item.locked else "")
         for item, value in zip(found.settings, values, strict=True)
     ]
     files = ", ".join(str(path) for path in found.files) or "none"
@@ -120,14 +123,17 @@ def _values(frontend: Frontend, profile: str | None, backend: str | None) -> Out
         _("Files read: {files}").format(files=files),
         _("Profiles:   {profiles}").format(profiles=", ".join(found.profiles)),
     ]
+    locks = found.locks.describe()
+    if locks:
+        lines += ["", _("Locked by {site}:").format(site=found.site)]
+        lines += [f"  {name:<16}  {printable(text, 1000)}" for name, text in locks.items()]
     return Outcome(
         text="\n".join(lines),
         value={
-            "values": [
-                {"name": item.name, "value": item.value, "source": item.source}
-                for item in found.settings
-            ],
+            "values": [vars(item) for item in found.settings],
             "files": [str(path) for path in found.files],
             "profiles": list(found.profiles),
+            "site": str(found.site) if found.site is not None else None,
+            "locked": asdict(found.locks),
         },
     )

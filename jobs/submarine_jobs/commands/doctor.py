@@ -24,7 +24,7 @@ from submarine_jobs.text import one_line
 from submarine_runtime.translation import _, gettext_noop, ngettext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from submarine_jobs.config import Config
     from submarine_jobs.doctor import DoctorContext, Result
@@ -79,8 +79,7 @@ def doctor(
     try:
         config, refused = frontend.read_config(options), None
     except ConfigError as error:
-        # The other checks run with the configuration without that file.
-        config, refused = load_config(options, project=False), error
+        config, refused = _without_refused_file(options), error
     if stop_driver:
         return _stop_driver(config)
     roles = (RoleOptions("worker", workers),)
@@ -130,6 +129,17 @@ def result_lines(results: Sequence[Result]) -> list[str]:
         if result.fix:
             lines.append(f"{'':8} {'':{width}}  -> {one_line(result.fix)}")
     return lines
+
+
+def _without_refused_file(options: Mapping[str, str | None]) -> Config:
+    """Return the configuration without the project's file, else without the site's file too.
+
+    The other checks run with it; submissions do not.
+    """
+    try:
+        return load_config(options, project=False)
+    except ConfigError:
+        return load_config(options, project=False, site=False)
 
 
 def _files(config: Config, refused: ConfigError | None) -> Result:

@@ -7,9 +7,12 @@ from .file import (
     CONFIG_FILE as CONFIG_FILE,
     KNOWN_SETTINGS as KNOWN_SETTINGS,
     PROFILE_KEYS as PROFILE_KEYS,
+    SITE_FILE as SITE_FILE,
+    SITE_VARIABLE as SITE_VARIABLE,
     ConfigFile as ConfigFile,
     project_file as project_file,
     read_file as read_file,
+    read_site_file as read_site_file,
 )
 from .file_safety import (
     check_file as check_file,
@@ -25,10 +28,12 @@ from .loader import (
     OWN_VARIABLES as OWN_VARIABLES,
     Config as Config,
     SectionValue as SectionValue,
+    check_locked as check_locked,
     load_config as load_config,
     load_section as load_section,
     user_section as user_section,
 )
+from .locks import Locks as Locks
 from .project_trust import (
     UntrustedConfigError as UntrustedConfigError,
     confirmed_keys as confirmed_keys,

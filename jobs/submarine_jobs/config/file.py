@@ -8,19 +8,25 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
+import stat
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-from submarine_jobs.config.file_safety import check_file
+from submarine_jobs.config.file_safety import check_file, check_site_file
+from submarine_jobs.config.locks import LOCKED, Locks, read_locks
 from submarine_jobs.errors import ConfigError
 from submarine_runtime.translation import _
 
 CONFIG_FILE = "submarine.toml"
+SITE_FILE = Path("/etc/jupyter-submarine") / CONFIG_FILE
+#: Names another site file where ``SITE_FILE`` does not exist; for tests, because users can set it.
+SITE_VARIABLE = "SUBMARINE_SITE_CONFIG"
 PROFILE_KEYS = (
     "backend",
     "hadoop_conf_dir",
@@ -73,7 +79,8 @@ _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0
 class ConfigFile:
     """Content of a file: values for every profile (``top``), of each profile, and of ``SECTIONS``.
 
-    ``personal``: it is the file of the user, not of a project, which may come from others.
+    ``personal``: it is the file of the user or of the site, not of a project, which may come from
+    others. ``locks``: the locks of the site's file; None for other files.
     """
 
     path: Path
@@ -82,11 +89,70 @@ class ConfigFile:
     lines: Mapping[str, int] = field(default_factory=dict)
     sections: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     personal: bool = False
+    locks: Locks | None = None
 
     def where(self, key: str) -> str:
         """Return ``file:line`` of a dotted key, or the file if the line is not known."""
         line = self.lines.get(key)
         return f"{self.path}:{line}" if line else str(self.path)
+
+    def values(self, profile: str) -> dict[str, tuple[Any, str]]:
+        """Return key -> value and ``file:line`` of a profile; its own values override the top's."""
+        found: dict[str, tuple[Any, str]] = {}
+        for prefix, entries in (
+            ("", self.top),
+            (f"profiles.{profile}.", self.profiles.get(profile, {})),
+        ):
+            for key, value in entries.items():
+                if key != "default_profile":
+                    found[key] = (value, self.where(prefix + key))
+        return found
+
+    def locked_values(self, profile: str) -> dict[str, tuple[Any, str]]:
+        """Return the part of ``values`` that no other source can change."""
+        keys = self.locks.keys_of(profile) if self.locks is not None else set()
+        return {key: item for key, item in self.values(profile).items() if key in keys}
+
+
+def site_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the site's file; ``SITE_VARIABLE`` counts only if there is none."""
+    try:
+        os.lstat(SITE_FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        named = environ.get(SITE_VARIABLE)
+        return Path(named) if named else None
+    except OSError:
+        pass  # It may exist: `read_site_file` reports the error instead of ignoring the locks.
+    return SITE_FILE
+
+
+def read_site_file(environ: Mapping[str, str]) -> ConfigFile | None:
+    """Read the site's file with its locks; None if there is none.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, users other than root can change it, or its content is invalid. It is
+        never ignored, because its locks would be lost without a message.
+    """
+    path = site_file(environ)
+    if path is None:
+        return None
+    # A file that a user names is for tests of that user.
+    owners = {0} if path == SITE_FILE else {0, os.getuid()}
+
+    def check(status: os.stat_result) -> None:
+        if unsafe := check_site_file(path, status, owners):
+            raise ConfigError(
+                _("The site file cannot be trusted: {reason}.").format(reason=unsafe.reason),
+                unsafe.fix,
+            )
+
+    fix = _("As root, make it readable by all users: `chmod 644 {name}`.").format(
+        name=shlex.quote(str(path))
+    )
+    data = _contents(path, check, fix)
+    return _parse(path, path.parent, data, personal=True, site=True)
 
 
 def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
@@ -119,13 +185,17 @@ def project_file(cwd: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def read_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
-    """Read the user's file and the project's file, if they exist.
+def read_files(
+    environ: Mapping[str, str], cwd: Path | None, *, site: bool = True
+) -> list[ConfigFile]:
+    """Read the site's file, the user's file and the project's file, if they exist.
 
     Parameters
     ----------
     cwd
         Start of the search for the project's file; None: do not read it.
+    site
+        Read the site's file.
 
     Raises
     ------
@@ -133,12 +203,19 @@ def read_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]
         If a file cannot be read, other users can change it, or its content is invalid.
     """
     found = []
-    if (own := user_file(environ)) is not None:
+    if site and (shared := read_site_file(environ)) is not None:
+        found.append(shared)
+    own = user_file(environ)
+    if own is not None and not _is_one_of(found, own[0]):
         found.append(read_file(*own, named=bool(environ.get("SUBMARINE_CONFIG")), personal=True))
     project = project_file(cwd) if cwd is not None else None
-    if project is not None and not (own and project[0].samefile(own[0])):
+    if project is not None and not _is_one_of(found, project[0]):
         found.append(read_file(*project))
     return found
+
+
+def _is_one_of(files: list[ConfigFile], path: Path) -> bool:
+    return any(path.samefile(file.path) for file in files)
 
 
 def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = False) -> ConfigFile:
@@ -157,33 +234,68 @@ def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = F
         If it cannot be read, other users can change it, it is not TOML, or it contains an unknown
         key or a value of the wrong type.
     """
-    try:
-        with path.open("rb") as file:
-            if unsafe := check_file(path, os.fstat(file.fileno()), foreign=named):
-                raise ConfigError(
-                    _("{path} {reason}, and the programs that it names would run as you.").format(
-                        path=path, reason=unsafe.reason
-                    ),
-                    unsafe.fix,
-                )
-            data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
+
+    def check(status: os.stat_result) -> None:
+        if unsafe := check_file(path, status, foreign=named):
             raise ConfigError(
-                _("{path} is larger than 1 MiB, which no configuration file is.").format(path=path)
+                _("{path} {reason}, and the programs that it names would run as you.").format(
+                    path=path, reason=unsafe.reason
+                ),
+                unsafe.fix,
             )
-        text = data.decode("utf-8")
-        raw = tomllib.loads(text)
+
+    return _parse(path, base, _contents(path, check), personal=personal)
+
+
+def _contents(path: Path, check: Callable[[os.stat_result], None], fix: str = "") -> bytes:
+    """Return the content of a file whose status ``check`` has accepted.
+
+    Parameters
+    ----------
+    fix
+        The fix if this user may not read the file.
+    """
+    try:
+        # A pipe would block an open without O_NONBLOCK.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ConfigError(_("{path} is not a regular file.").format(path=path))
+            check(status)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as exc:
         raise ConfigError(
-            _("{path} cannot be read: {error}.").format(path=path, error=exc.strerror)
+            _("{path} cannot be read: {error}.").format(path=path, error=exc.strerror),
+            fix if isinstance(exc, PermissionError) else "",
         ) from exc
+    if len(data) > _MAX_BYTES:
+        raise ConfigError(
+            _("{path} is larger than 1 MiB, which no configuration file is.").format(path=path)
+        )
+    return data
+
+
+def _parse(
+    path: Path, base: Path, data: bytes, *, personal: bool, site: bool = False
+) -> ConfigFile:
+    try:
+        text = data.decode("utf-8")
+        raw = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise ConfigError(
             _("{path} is not valid TOML: {error}.").format(path=path, error=exc)
         ) from exc
     lines = _lines(text)
     checked = ConfigFile(path, {}, {}, lines)
-    _refuse_unknown(checked, raw, TOP_KEYS, "")
+    if LOCKED in raw and not site:
+        raise ConfigError(
+            _("{where}: only the site file {site} can lock keys.").format(
+                where=checked.where(LOCKED), site=SITE_FILE
+            ),
+            _("Remove [locked] from this file."),
+        )
+    _refuse_unknown(checked, raw, (*TOP_KEYS, LOCKED) if site else TOP_KEYS, "")
+    locked = raw.pop(LOCKED, {})
     sections = {
         name: _section(checked, name, raw.pop(name), base) for name in SECTIONS if name in raw
     }
@@ -202,7 +314,24 @@ def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = F
             )
         _refuse_unknown(checked, entries, (*PROFILE_KEYS, "settings"), f"profiles.{name}.")
         profiles[name] = _flat(checked, entries, f"profiles.{name}.", base)
-    return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections, personal)
+    found = ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections, personal)
+    return replace(found, locks=_locks(found, locked)) if site else found
+
+
+def _locks(file: ConfigFile, table: Any) -> Locks:
+    if not isinstance(table, dict):
+        raise ConfigError(
+            _("{where}: {name} must be a table, [{name}].").format(
+                where=file.where(LOCKED), name=LOCKED
+            )
+        )
+    _refuse_unknown(file, table, tuple(field.name for field in fields(Locks)), f"{LOCKED}.")
+    values = {**file.top}
+    for name, entries in file.profiles.items():
+        values |= {f"profiles.{name}.{key}": value for key, value in entries.items()}
+    for name, section in file.sections.items():
+        values |= {f"{name}.{key}": value for key, value in section.items()}
+    return read_locks(table, file.where, values)
 
 
 def _section(file: ConfigFile, name: str, table: Any, base: Path) -> dict[str, str]:
@@ -300,7 +429,10 @@ def _lines(text: str) -> dict[str, int]:
             table = _dotted(header[1]) + "."
             lines.setdefault(table[:-1], number)
         elif key := _KEY.match(line):
-            lines.setdefault(table + _dotted(key[1]), number)
+            parts = (table + _dotted(key[1])).split(".")
+            # `locked.keys = ...` is also the place of the table `locked`.
+            for length in range(table.count(".") + 1, len(parts) + 1):
+                lines.setdefault(".".join(parts[:length]), number)
     return lines
 
 

@@ -11,6 +11,7 @@ import os
 import pwd
 import shlex
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +74,48 @@ def check_file(path: Path, status: os.stat_result, *, foreign: bool = False) -> 
     for directory in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
         if (unsafe := _directory(directory, foreign=foreign)) is not None:
             return unsafe
+    return None
+
+
+def check_site_file(
+    path: Path, status: os.stat_result, owners: Collection[int]
+) -> UnsafeFile | None:
+    """Return why a user other than ``owners`` can change or replace ``path``, or None.
+
+    Unlike ``check_file``, it accepts no group, not even the private one of the owner.
+
+    Parameters
+    ----------
+    status
+        ``fstat`` of the opened file.
+    owners
+        Numbers of the users that may own the file and its directory.
+    """
+    if (unsafe := _changeable(path, status, owners)) is not None:
+        return unsafe
+    for directory in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
+        if (unsafe := _changeable(directory, directory.stat(), owners)) is not None:
+            return unsafe
+    return None
+
+
+def _changeable(path: Path, status: os.stat_result, owners: Collection[int]) -> UnsafeFile | None:
+    name, mode = shlex.quote(str(path)), stat.S_IMODE(status.st_mode)
+    if status.st_uid not in owners:
+        return UnsafeFile(
+            _("{path} belongs to {user} instead of root").format(
+                path=path, user=_user(status.st_uid)
+            ),
+            _("As root, run `chown root {name}`.").format(name=name),
+        )
+    # In a sticky directory, only the owner of a file, of the directory or root can replace it.
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+        return UnsafeFile(
+            _("{path} can be changed by its group or others (mode {mode:04o})").format(
+                path=path, mode=mode
+            ),
+            _("As root, run `chmod go-w {name}`.").format(name=name),
+        )
     return None
 
 

@@ -1,20 +1,22 @@
 """Merge configuration files, environment variables and options into a profile.
 
-In rising precedence: defaults, the user's ``submarine.toml``, the project's file (the nearest one
-upward from the working directory), environment variables, options of the command. Each value keeps
-its source. ``doctor`` checks the values against the cluster.
+In rising precedence: defaults, the site's file, the user's ``submarine.toml``, the project's file
+(the nearest one upward from the working directory), environment variables, options of the command.
+Each value keeps its source. The site's file can lock keys: any other value of them is refused.
+``doctor`` checks the values against the cluster.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from submarine_jobs.config.file import ConfigFile, read_files
+from submarine_jobs.config.locks import Locks, queue_name
 from submarine_jobs.config.project_trust import trusted_files
 from submarine_jobs.config.values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
 from submarine_jobs.errors import ConfigError, NoClusterError, SubmarineError, UsageError
@@ -48,11 +50,15 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Setting:
-    """Effective value and its source: ``file:line``, a variable or an option."""
+    """Effective value and its source: ``file:line``, a variable or an option.
+
+    ``locked``: the site's file has locked it.
+    """
 
     name: str
     value: Any
     source: str
+    locked: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,12 +75,18 @@ class Config:
         The configuration files that were read, lowest precedence first.
     profiles
         Valid names for ``--profile``.
+    site
+        The site's file; None if there is none.
+    locks
+        The locks of the site's file.
     """
 
     profile: Profile
     settings: tuple[Setting, ...]
     files: tuple[Path, ...] = ()
     profiles: tuple[str, ...] = (DEFAULT,)
+    site: Path | None = None
+    locks: Locks = field(default_factory=Locks)
 
 
 def load_config(
@@ -83,6 +95,8 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     project: bool = True,
+    site: bool = True,
+    sources: Mapping[str, str] | None = None,
 ) -> Config:
     """Return the effective configuration from files, environment and ``options``.
 
@@ -94,12 +108,17 @@ def load_config(
     environ, cwd
         Default: those of this process.
     project
-        Read the project's file; False: the user's file alone.
+        Read the project's file; False: the files of site and user alone.
+    site
+        Read the site's file; False only to examine a configuration that it prevents.
+    sources
+        Key of ``options`` -> its source, if it is not an option of the command.
 
     Raises
     ------
     ConfigError
-        If a file cannot be read, or it contains an unknown key or an invalid value.
+        If a file cannot be read, it contains an unknown key or an invalid value, or a key that the
+        site's file locks has another value.
     UntrustedConfigError
         If the project's file has keys that the user has not confirmed.
     UsageError
@@ -107,15 +126,20 @@ def load_config(
     """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    tables = trusted_files(environ, (cwd or _here()) if project else None)
-    name, source, explicit = _choose(given, environ, tables)
-    found = _from_tables(tables, name)
+    sources = sources or {}
+    tables = trusted_files(environ, (cwd or _here()) if project else None, site=site)
+    name, source, explicit = _choose(given, environ, tables, sources)
+    shared = next((table for table in tables if table.locks is not None), None)
+    locked = shared.locked_values(name) if shared is not None else {}
+    found: dict[str, tuple[Any, str]] = {}
+    for table in tables:
+        _override(found, table.values(name), locked)
     named = {key for table in tables for key in table.profiles.get(name, {})} if explicit else set()
     if name == MINICLUSTER and not any(name in table.profiles for table in tables):
-        found.update(_minicluster())
+        _override(found, _minicluster(), locked)
         named = set(found)
-    found.update(_from_environ(environ, named))
-    found.update(_from_options(given))
+    _override(found, _from_environ(environ, named | set(locked)), locked)
+    _override(found, _from_options(given, sources), locked)
     values = {key: (value, where) for key, (value, where) in found.items() if value is not None}
     if "backend" not in values and "hadoop_conf_dir" in values:
         values["backend"] = (
@@ -127,10 +151,61 @@ def load_config(
     profile = _profile(name, values)
     return Config(
         profile=profile,
-        settings=(Setting("profile", name, source), *_settings(profile, values)),
+        settings=(Setting("profile", name, source), *_settings(profile, values, locked)),
         files=tuple(table.path for table in tables),
         profiles=_names(tables),
+        site=shared.path if shared is not None else None,
+        locks=(shared.locks if shared is not None else None) or Locks(),
     )
+
+
+def _override(
+    found: dict[str, tuple[Any, str]],
+    values: Mapping[str, tuple[Any, str]],
+    locked: Mapping[str, tuple[Any, str]],
+) -> None:
+    """Add ``values`` to ``found``.
+
+    Raises
+    ------
+    ConfigError
+        If one of them differs from the locked value of its key.
+    """
+    for key, (value, source) in values.items():
+        if key in locked and value is not None:
+            check_locked(key, value, source, locked[key])
+        found[key] = (value, source)
+    # An equal value of another source does not hide that the key is locked.
+    found.update({key: item for key, item in locked.items() if key in values})
+
+
+def check_locked(key: str, value: Any, source: str, locked: tuple[Any, str]) -> None:
+    """Reject a value of a locked key that is not equal to the locked one.
+
+    Parameters
+    ----------
+    source
+        The source of ``value``, as the subject of the message.
+    locked
+        The locked value and its ``file:line``.
+    """
+    kept, where = locked
+    if _comparable(key, value) != _comparable(key, kept):
+        raise ConfigError(
+            _("{source} sets {key} to {value!r}, and {where} locks it to {kept!r}.").format(
+                source=source, key=key, value=str(value)[:80], where=where, kept=str(kept)[:80]
+            ),
+            _("Remove that value; the administrator of this machine can change the lock."),
+        )
+
+
+def _comparable(key: str, value: Any) -> Any:
+    """Return the value in a form in which equal values are equal: ``30`` and ``30s``."""
+    try:
+        converted = CONVERTERS[key](value) if key in CONVERTERS else str(value)
+    except (SubmarineError, ValueError):
+        return str(value)  # `_profile` reports it unless it differs.
+    return queue_name(converted) if key == "queue" else converted
 
 
 def _here() -> Path:
@@ -143,11 +218,15 @@ def _here() -> Path:
 
 
 def _choose(
-    given: dict[str, Any], environ: Mapping[str, str], tables: list[ConfigFile]
+    given: dict[str, Any],
+    environ: Mapping[str, str],
+    tables: list[ConfigFile],
+    sources: Mapping[str, str],
 ) -> tuple[str, str, bool]:
     """Return the name of the profile, its source, and whether it is selected explicitly."""
     if "profile" in given:
-        choice, source, explicit = str(given.pop("profile")), "--profile", True
+        choice, explicit = str(given.pop("profile")), True
+        source = sources.get("profile", "--profile")
     elif environ.get("SUBMARINE_PROFILE"):
         choice, source, explicit = environ["SUBMARINE_PROFILE"], "SUBMARINE_PROFILE", True
     else:
@@ -177,21 +256,12 @@ def _names(tables: list[ConfigFile]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _from_tables(tables: list[ConfigFile], name: str) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = {}
-    for table in tables:
-        for prefix, entries in (("", table.top), (f"profiles.{name}.", table.profiles.get(name))):
-            for key, value in (entries or {}).items():
-                if key != "default_profile":
-                    found[key] = (value, table.where(prefix + key))
-    return found
-
-
 def _from_environ(environ: Mapping[str, str], named: set[str]) -> dict[str, tuple[Any, str]]:
     """Read the variables of Hadoop, then those of Submarine, which have precedence.
 
     Variables of Hadoop do not override an explicitly selected profile: ``--profile prod`` must not
-    use the cluster of HADOOP_CONF_DIR.
+    use the cluster of HADOOP_CONF_DIR. Nor do they override a locked key, because other programs
+    need them. ``named`` has the keys of both.
     """
     found: dict[str, tuple[Any, str]] = {}
     for variables in (SHARED_VARIABLES, OWN_VARIABLES):
@@ -202,11 +272,13 @@ def _from_environ(environ: Mapping[str, str], named: set[str]) -> dict[str, tupl
     return found
 
 
-def _from_options(given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+def _from_options(
+    given: Mapping[str, Any], sources: Mapping[str, str]
+) -> dict[str, tuple[Any, str]]:
     found: dict[str, tuple[Any, str]] = {}
     for key, value in given.items():
         option = "--conf" if key.startswith("settings.") else "--" + key.replace("_", "-")
-        found[key] = (value, option)
+        found[key] = (value, sources.get(key, option))
     return found
 
 
@@ -276,18 +348,21 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
     return Profile(**built)
 
 
-def _settings(profile: Profile, values: Mapping[str, tuple[Any, str]]) -> list[Setting]:
+def _settings(
+    profile: Profile, values: Mapping[str, tuple[Any, str]], locked: Collection[str]
+) -> list[Setting]:
     shown = []
-    for field in fields(Profile):
-        if field.name in ("name", "settings"):
+    for one in fields(Profile):
+        if one.name in ("name", "settings"):
             continue
-        value = getattr(profile, field.name)
-        key = "python_env" if field.name == "python" else field.name
+        value = getattr(profile, one.name)
+        key = "python_env" if one.name == "python" else one.name
         source = values[key][1] if key in values else "default"
         plain = str(value) if isinstance(value, Path) else value
-        shown.append(Setting(field.name, plain, source))
+        shown.append(Setting(one.name, plain, source, key in locked))
     for key, value in sorted(profile.settings.items()):
-        shown.append(Setting(f"settings.{key}", value, values[f"settings.{key}"][1]))
+        name = f"settings.{key}"
+        shown.append(Setting(name, value, values[name][1], name in locked))
     return shown
 
 

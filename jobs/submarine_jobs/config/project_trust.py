@@ -62,7 +62,9 @@ class UntrustedConfigError(ConfigError):
         self.file = file
 
 
-def trusted_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
+def trusted_files(
+    environ: Mapping[str, str], cwd: Path | None, *, site: bool = True
+) -> list[ConfigFile]:
     """Like ``read_files``, for files that the user trusts.
 
     Raises
@@ -70,7 +72,7 @@ def trusted_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFi
     UntrustedConfigError
         If the project's file has keys that the user has not confirmed.
     """
-    tables = read_files(environ, cwd)
+    tables = read_files(environ, cwd, site=site)
     for table in tables:
         if not table.personal and confirmed_keys(table) and not is_trusted(table):
             raise UntrustedConfigError(table)

@@ -7,6 +7,7 @@ from functools import partial
 from submarine_jobs.doctor import cluster, gpu, hadoop, kerberos, machine, node
 from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
+from submarine_jobs.doctor.site import site
 
 #: Required: a configuration; a reachable cluster; a ResourceManager that answers.
 _CONFIGURED = ("hadoop configuration",)
@@ -16,6 +17,7 @@ _ANSWERS = (*_REACHED, "resource manager")
 _of_node = partial(Check, node=True, client=False, cluster=True, needs=_CONFIGURED)
 
 CHECKS: tuple[Check, ...] = (
+    Check("site file", site, node=True),
     Check("profile", hadoop.configured, node=True),
     Check("java", machine.java, node=True, cluster=True),
     Check("hadoop configuration", hadoop.configuration, node=True, cluster=True),

@@ -18,6 +18,7 @@ from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, Us
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage
+from submarine_jobs.submit.site_limits import site_refusals
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.translation import _
 
@@ -67,6 +68,8 @@ def validate(
     refusals: list[SubmarineError] = []
     if plan.errors:
         refusals.append(RefusedError(" ".join(plan.errors), _("Nothing was submitted.")))
+    queue = spec.queue or plan.extra.get("queue")
+    refusals += site_refusals(spec, backend.profile.name, queue)
     if not has_bundle and any(role.command is None for role in spec.roles):
         refusals.append(
             UsageError(

@@ -110,7 +110,9 @@ def program() -> Bundle:
 
 def session_of(request: KernelRequest) -> Session:
     """Return a session with the profile of the kernelspec."""
-    config = load_config(run_options(request).config_options)
+    options = run_options(request).config_options
+    kernelspec = _("The kernelspec {name}").format(name=request.name)
+    config = load_config(options, sources=dict.fromkeys(options, kernelspec))
     if config.profile.backend is None:
         raise no_cluster()
     return Session(config.profile)

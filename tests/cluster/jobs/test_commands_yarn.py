@@ -16,6 +16,7 @@ import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.commands import complete, execute
+from submarine_jobs.config import SITE_FILE, SITE_VARIABLE
 from submarine_jobs.errors import SubmarineError
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import SUPERUSER
@@ -68,6 +69,31 @@ def test_the_dry_run_finds_a_refusal_too(shell: Shell) -> None:
     good = execute(["run", "train.py", "--memory", "512M", "--gpu", "1", "--dry-run"], shell)
     assert good.exit_code == 0
     assert sum(item["gpus"] for item in good.value["plan"]["containers"]) == 1
+
+
+@pytest.mark.skipif(SITE_FILE.exists(), reason="no test replaces the site file of this machine")
+def test_the_site_file_limits_queue_image_and_gpus(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job without --queue is compared by the queue that YARN would use."""
+    site = tmp_path / "site.toml"
+    site.write_text(
+        '[locked]\nqueues = ["narrow"]\nimages = ["registry.example/*"]\nmax_gpus_per_job = 1\n'
+    )
+    site.chmod(0o644)
+    monkeypatch.setenv(SITE_VARIABLE, str(site))
+    run = ["run", "train.py", "--memory", "256M"]
+    for words, sentence in (
+        (run, f"The queue default is not allowed: {site}:2 allows only narrow."),
+        ([*run, "--queue", "narrow", "--docker_image", "evil/tf"], "The image evil/tf is not"),
+        ([*run, "--queue", "narrow", "--worker", "2", "--gpu", "1"], "The job asks for 2 GPUs"),
+    ):
+        with pytest.raises(SubmarineError, match=re.escape(sentence)) as caught:
+            execute(words, shell)
+        check_dry_run(words, shell, caught.value)
+    # The name with the root is that of the same queue; the job is accepted and runs.
+    outcome = execute([*run, "--queue", "root.narrow", "--wait"], shell)
+    assert outcome.exit_code == 0
 
 
 def set_quota(cluster: Minicluster, path: str, **quota: int) -> None:

@@ -17,7 +17,7 @@ from submarine_jobs import errors
 from submarine_jobs.client import Job
 from submarine_jobs.commands.grammar import VERBS, HelpRequested, plugins
 from submarine_jobs.commands.grammar.verbs import build
-from submarine_jobs.config import read_file
+from submarine_jobs.config import SITE_VARIABLE, file as config_file, read_file, read_site_file
 from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol import TRANSITIONS, EndReason, State, layout
 from tests.unit.pages import PAGES, ROOT, blocks, page_name
@@ -134,10 +134,16 @@ CONFIGURATIONS = [(page_name(page), body) for page in PAGES for body in blocks(p
 
 
 @pytest.mark.parametrize(("page", "text"), CONFIGURATIONS, ids=[page for page, _ in CONFIGURATIONS])
-def test_configurations_of_the_pages_are_read(page: str, text: str, tmp_path: Path) -> None:
+def test_configurations_of_the_pages_are_read(
+    page: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "submarine.toml"
     file.write_text(text, encoding="utf-8")
-    found = read_file(file, tmp_path)
+    file.chmod(0o644)
+    monkeypatch.setattr(config_file, "SITE_FILE", tmp_path / "absent.toml")
+    of_site = "[locked]" in text
+    found = read_site_file({SITE_VARIABLE: str(file)}) if of_site else read_file(file, tmp_path)
+    assert found is not None
     assert found.top or found.profiles or found.sections
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from submarine_jobs.client import Session
 from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.accounts.drivers import hold_driver
 from submarine_zeppelin.accounts.users import cluster_user, user_state_dir
 from submarine_zeppelin.interface import text_property
@@ -21,6 +22,14 @@ _lock = threading.Lock()
 _sessions: dict[str, Session] = {}
 #: Minimum seconds between two updates of a card, which Zeppelin saves with the note.
 _VIEW_INTERVAL = 1.0
+#: Key of the configuration -> setting of the interpreter.
+_PROPERTIES = {
+    "profile": "submarine.profile",
+    "queue": "submarine.yarn.queue",
+    "hadoop_conf_dir": "SUBMARINE_HADOOP_CONF_DIR",
+    "settings.driver_idle_minutes": "submarine.driver.idle.minutes",
+    "job_root": "submarine.algorithm.hdfs.path",
+}
 #: Configuration values that child programs receive.
 _EXPORTED = ("backend", "hadoop_conf_dir", "job_root", "queue", "state_dir", "user")
 
@@ -40,16 +49,18 @@ def paragraph_config(
     """Return the configuration: options of the command, then settings of the interpreter."""
     typed_options = {key: value for key, value in (options or {}).items() if value is not None}
     values = {
-        "profile": text_property(properties, "submarine.profile"),
-        "queue": text_property(properties, "submarine.yarn.queue"),
-        "hadoop_conf_dir": text_property(properties, "SUBMARINE_HADOOP_CONF_DIR"),
-        "settings.driver_idle_minutes": text_property(properties, "submarine.driver.idle.minutes"),
-        "job_root": text_property(properties, "submarine.algorithm.hdfs.path").replace(
-            "${username}", user
-        ),
+        key: text_property(properties, name).replace("${username}", user)
+        if key == "job_root"
+        else text_property(properties, name)
+        for key, name in _PROPERTIES.items()
     }
     config = load_config(
-        {**{key: value for key, value in values.items() if value}, **typed_options}
+        {**{key: value for key, value in values.items() if value}, **typed_options},
+        sources={
+            key: _("The interpreter setting {name}").format(name=name)
+            for key, name in _PROPERTIES.items()
+            if key not in typed_options
+        },
     )
     profile = config.profile
     kerberos = _requires_kerberos(config)

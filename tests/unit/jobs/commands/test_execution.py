@@ -311,6 +311,7 @@ def test_config_shows_values_with_sources(frontend: Notebook) -> None:
         "name": "backend",
         "value": "local",
         "source": "SUBMARINE_BACKEND",
+        "locked": False,
     }
     assert "SUBMARINE_BACKEND" in execute(["config"], frontend).text
 

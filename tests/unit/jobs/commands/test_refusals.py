@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.config import OWN_VARIABLES
+from submarine_jobs.config import OWN_VARIABLES, SITE_VARIABLE
 from submarine_jobs.config.loader import SHARED_VARIABLES
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend
@@ -50,6 +50,7 @@ def rows() -> list[tuple[str, str, int, str]]:
 def prepare(given: str) -> None:
     for name, content in re.findall(r"`([^`]+)`: `([^`]+)`", given):
         Path(name).write_text(content + "\n", encoding="utf-8")
+        Path(name).chmod(0o644)
         if given.endswith(", confirmed"):
             trusted(Path(name))
 
@@ -86,7 +87,8 @@ def test_each_row_of_the_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for variable in (*OWN_VARIABLES, *SHARED_VARIABLES, "SUBMARINE_PROFILE", "SUBMARINE_CONFIG"):
+    others = ("SUBMARINE_PROFILE", "SUBMARINE_CONFIG", SITE_VARIABLE)
+    for variable in (*OWN_VARIABLES, *SHARED_VARIABLES, *others):
         monkeypatch.delenv(variable, raising=False)
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "home"))
@@ -94,6 +96,8 @@ def test_each_row_of_the_table(
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text("print('hello')\n", encoding="utf-8")
     prepare(given)
+    if Path("site.toml").exists():
+        monkeypatch.setenv(SITE_VARIABLE, str(tmp_path / "site.toml"))
     frontend = Notebook() if typed.startswith("%") else Shell()
     words = shlex.split(typed)[1:]
     with pytest.raises(SubmarineError) as caught:
