@@ -143,13 +143,17 @@ class Response:
         self._response.close()
 
 
-def connect(url: str, timeout: float) -> tuple[http.client.HTTPConnection, SplitResult]:
+def connect(
+    url: str, timeout: float, ca: str | None = None
+) -> tuple[http.client.HTTPConnection, SplitResult]:
     """Return a connection for ``url``, which opens at its first request, and the parts of ``url``.
 
     Parameters
     ----------
     timeout
         Seconds for each socket operation.
+    ca
+        PEM file with the certificate authorities to trust; None: those of the system.
 
     Raises
     ------
@@ -164,7 +168,7 @@ def connect(url: str, timeout: float) -> tuple[http.client.HTTPConnection, Split
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadUrlError(_("{url!r} is not an http address").format(url=url[:200]))
     if parts.scheme == "https":
-        context = ssl.create_default_context()
+        context = ssl.create_default_context(cafile=ca)
         return http.client.HTTPSConnection(
             parts.hostname, port, timeout=timeout, context=context
         ), parts
@@ -179,6 +183,7 @@ def open_url(
     *,
     body: Any = None,
     headers: Mapping[str, str] | None = None,
+    ca: str | None = None,
 ) -> Iterator[Response]:
     """Send one request to a complete URL; the connection is closed at the end of the block.
 
@@ -190,6 +195,8 @@ def open_url(
         Seconds for each socket operation.
     body
         Bytes or an iterable of bytes; None: no body.
+    ca
+        As for `connect`.
 
     Raises
     ------
@@ -198,7 +205,7 @@ def open_url(
     BadUrlError
         If ``url`` is not an http or https address.
     """
-    connection, parts = connect(url, timeout)
+    connection, parts = connect(url, timeout, ca)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     with closing(connection), _send(
         connection, parts.netloc, method, target or "/", body, headers or {}
