@@ -17,6 +17,7 @@ import click
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.errors import MiniclusterError
+from submarine_minicluster.hadoop import HUB, USERS
 from submarine_minicluster.layout import clusters_dir
 from submarine_minicluster.settings import DEFAULT_HADOOP, SavedCluster, Settings, parse_memory
 from submarine_runtime.translation import _
@@ -78,6 +79,43 @@ def minicluster() -> None:
     type=int,
     help="Seconds without a heartbeat until a node is lost [default: 30].",
 )
+@click.option(
+    "--kerberos/--no-kerberos",
+    default=None,
+    help="Verify users by Kerberos, as a secure cluster does.",
+)
+@click.option(
+    "--https/--no-https", default=None, help="Use TLS for all web interfaces (with --kerberos)."
+)
+@click.option(
+    "--ticket-lifetime",
+    type=int,
+    metavar="SECONDS",
+    help="Lifetime of Kerberos tickets [default: 1 day].",
+)
+@click.option(
+    "--ticket-renewable",
+    type=int,
+    metavar="SECONDS",
+    help="Time in which Kerberos tickets can be renewed [default: 7 days].",
+)
+@click.option(
+    "--token-renew-interval",
+    type=int,
+    metavar="SECONDS",
+    help="Time in which a delegation token of HDFS must be renewed [default: 1 day].",
+)
+@click.option(
+    "--token-max-lifetime",
+    type=int,
+    metavar="SECONDS",
+    help="Lifetime of a delegation token of HDFS [default: 7 days].",
+)
+@click.option(
+    "--proxy-user-privileges/--no-proxy-user-privileges",
+    default=None,
+    help="Let YARN replace the expired HDFS tokens of an application.",
+)
 def start(name: str, memory: str | None, **given: Any) -> None:
     """Start a minicluster, or its missing daemons, and wait until it accepts jobs."""
     cluster = Minicluster(name)
@@ -92,9 +130,25 @@ def start(name: str, memory: str | None, **given: Any) -> None:
 
     cluster.start(settings, progress)
     option = "" if name == "default" else f" --name {shlex.quote(name)}"
-    click.echo(WARNING, err=True)
+    if settings.kerberos:
+        option += f" --user {USERS[0]}"
+    else:
+        click.echo(WARNING, err=True)
     click.echo(_("Ready ({settings}). For this shell:").format(settings=settings.describe()))
     click.echo(f'  eval "$(submarine minicluster env{option})"')
+    if settings.kerberos:
+        _print_users(cluster)
+
+
+def _print_users(cluster: Minicluster) -> None:
+    """Print the passwords and keytabs of the users of a cluster with Kerberos."""
+    click.echo(_("Kerberos users, with passwords for kinit and keytabs:"))
+    for user in (*USERS, HUB):
+        click.echo(f"  {user:<6} {cluster.password(user)}  {cluster.keytab(user)}")
+    hub = _("{hub} may act for {users}.").format(hub=HUB, users=", ".join(USERS))
+    click.echo(f"  {hub}")
+    if cluster.ca:
+        click.echo(_("Certificate authority: {ca}").format(ca=cluster.ca))
 
 
 @minicluster.command()
@@ -138,13 +192,14 @@ def status(name: str, as_json: bool, every: bool) -> None:
 @minicluster.command()
 @_name_option
 @_json_option
-def env(name: str, as_json: bool) -> None:
+@click.option("--user", help="Also get a Kerberos ticket for this user, such as alice.")
+def env(name: str, as_json: bool, user: str | None) -> None:
     """Print the variables that configure a shell: eval "$(submarine minicluster env)"."""
     cluster = Minicluster(name)
     if as_json:
-        click.echo(json.dumps(cluster.environ(), indent=2))
+        click.echo(json.dumps(cluster.environ(user), indent=2))
         return
-    for key, value in cluster.env().items():
+    for key, value in cluster.env(user).items():
         # The shell that evaluates the output expands $PATH.
         tail = ':"$PATH"' if key == "PATH" else ""
         click.echo(f"export {key}={shlex.quote(value)}{tail}")

@@ -12,27 +12,37 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from submarine_minicluster import hadoop
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop import (
-    HOST,
+    HUB,
+    KDC,
     SUPERUSER,
+    USERS,
+    Access,
     Daemon,
     DaemonRunner,
     DaemonStatus,
-    WebHdfs,
     all_daemons,
+    await_keytabs,
     check_disk,
     ensure_jars,
+    ensure_kdc,
     lib_dir,
+    password,
+    refresh_tickets,
     write_client_commands,
     write_configuration,
+    write_kerberos,
     write_policy,
+    write_principals,
 )
 from submarine_minicluster.layout import Layout, clusters_dir
 from submarine_minicluster.lifecycle import (
     Startup,
     choose_settings,
     kill_node,
+    make_home,
     own_user_names,
     save_with_ports,
     stop_all,
@@ -119,7 +129,8 @@ class Minicluster:
     @property
     def default_fs(self) -> str:
         """Address of the cluster's HDFS, for example ``hdfs://127.0.0.1:12345``."""
-        return f"hdfs://{HOST}:{self.saved.ports['namenode']}"
+        saved = self.saved
+        return f"hdfs://{saved.settings.host}:{saved.ports['namenode']}"
 
     def url(self, name: str) -> str:
         """Return the address of a daemon's web pages and REST interface."""
@@ -138,23 +149,72 @@ class Minicluster:
         found = [runner.status(daemon) for daemon in self._daemons(saved)]
         return ClusterStatus(self.name, saved.settings, self.default_fs, found)
 
-    def env(self) -> dict[str, str]:
+    def env(self, user: str | None = None) -> dict[str, str]:
         """Return the variables that configure a client for this cluster.
 
         `PATH` is a directory to prepend to the existing PATH.
+
+        Parameters
+        ----------
+        user
+            User of a cluster with Kerberos. A ticket cache is made for the user from the keytab.
+            None: `KRB5CCNAME` is not set.
+
+        Raises
+        ------
+        MiniclusterError
+            If the cluster does not know `user` or has no Kerberos, or the KDC does not answer.
         """
         saved = self.saved
-        return {
+        values = {
             "HADOOP_CONF_DIR": str(self.layout.client_conf),
             "JAVA_HOME": saved.java_home,
             "PATH": str(self.layout.bin),
         }
+        if saved.settings.kerberos:
+            values["KRB5_CONFIG"] = str(self.layout.krb5_conf)
+        if user is not None:
+            self._require_kerberos(saved)
+            values["KRB5CCNAME"] = refresh_tickets(self.layout, saved, user)
+        return values
 
-    def environ(self) -> dict[str, str]:
+    def environ(self, user: str | None = None) -> dict[str, str]:
         """Return `env` with the complete `PATH` of this process."""
-        values = self.env()
+        values = self.env(user)
         path = f"{values['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         return {**values, "PATH": path}
+
+    def access(self, user: str) -> Access:
+        """Return the access of a user of a cluster with Kerberos to its REST interfaces."""
+        self._require_kerberos(self.saved)
+        self.password(user)
+        access = self._runner(self.saved).access(user)
+        assert access is not None
+        return access
+
+    def password(self, user: str) -> str:
+        """Return the Kerberos password of a user."""
+        self._require_kerberos(self.saved)
+        return password(self.layout, user)
+
+    def keytab(self, user: str) -> Path:
+        """Return the Kerberos keytab of a user."""
+        self.password(user)
+        return self.layout.keytab(user)
+
+    @property
+    def ca(self) -> Path | None:
+        """PEM file of the certificate authority; None for a cluster without HTTPS."""
+        return self.layout.ca if self.saved.settings.https else None
+
+    def _require_kerberos(self, saved: SavedCluster) -> None:
+        if not saved.settings.kerberos:
+            raise MiniclusterError(
+                _(
+                    "Minicluster {name!r} has no Kerberos: a client names its user in "
+                    "HADOOP_USER_NAME."
+                ).format(name=self.name)
+            )
 
     def start(
         self, settings: Settings | None = None, progress: Progress = _silent
@@ -184,31 +244,46 @@ class Minicluster:
             check_disk(self.layout.root, _NEEDED_BYTES)
             kept = old.ports if old else {}
             named = {*(old.users if old else ()), *own_user_names()}
+            if chosen.kerberos:
+                named |= {*USERS, HUB}
             saved = SavedCluster(chosen, str(java.home), kept, tuple(sorted(named)))
             save_with_ports(self.layout, saved, running, progress)
             lib = ensure_jars(chosen.hadoop, java, progress)
+            if chosen.kerberos:
+                ensure_kdc(chosen.hadoop, java, progress)
+                write_kerberos(self.layout, saved)
+            if chosen.https:
+                # By attribute: the import of cryptography is slow, and only HTTPS uses it.
+                hadoop.ensure_certificates(self.layout, chosen.host)
             write_configuration(self.layout, saved, lib)
-            write_client_commands(self.layout, java, lib)
+            write_client_commands(self.layout, java, lib, kerberos=chosen.kerberos)
             Startup(self.layout, DaemonRunner(self.layout, saved, java, lib), saved, progress).run()
-            if old and running and set(saved.users) - set(old.users):
+            if old and running and not chosen.kerberos and set(saved.users) - set(old.users):
                 self._refresh_policy()
             return self.status()
 
     def add_user(self, user: str) -> None:
         """Admit a user to the cluster and create the user's home directory in HDFS."""
         self.admit(user)
-        hdfs = WebHdfs(self.url("namenode"), SUPERUSER)
-        hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
+        make_home(self._runner(self.saved).hdfs(), user, self.saved.settings)
 
     def admit(self, *users: str) -> None:
-        """Let clients act as these users (HADOOP_USER_NAME). Other names are rejected."""
+        """Let clients act as these users. Other names are rejected.
+
+        Without Kerberos, a client names the user in `HADOOP_USER_NAME`; with Kerberos, the users
+        get principals.
+        """
         with self._locked(_silent):
             saved = self.saved
             if new := tuple(one for one in users if check_name(one) not in saved.users):
                 saved.users = (*saved.users, *new)
                 saved.write(self.layout.cluster_file)
-                write_policy(self.layout, saved)
-                self._refresh_policy()
+                if saved.settings.kerberos:
+                    write_principals(self.layout, saved)
+                    await_keytabs(self.layout, saved)
+                else:
+                    write_policy(self.layout, saved)
+                    self._refresh_policy()
 
     def _refresh_policy(self) -> None:
         """Make the daemons reload the list of admitted users."""
@@ -295,7 +370,7 @@ class Minicluster:
         return self.start(progress=progress)
 
     def _daemon(self, name: str) -> Daemon:
-        daemons = {daemon.name: daemon for daemon in all_daemons(self.saved.settings.nodes)}
+        daemons = {daemon.name: daemon for daemon in self._daemons(self.saved)}
         name = "nodemanager-0" if name == "nodemanager" else name
         if name not in daemons:
             raise MiniclusterError(
@@ -315,7 +390,10 @@ class Minicluster:
 
     @staticmethod
     def _daemons(saved: SavedCluster | None) -> list[Daemon]:
-        return all_daemons(saved.settings.nodes) if saved else []
+        if saved is None:
+            return []
+        daemons = all_daemons(saved.settings.nodes)
+        return [KDC, *daemons] if saved.settings.kerberos else daemons
 
     @contextmanager
     def _locked(self, progress: Progress) -> Iterator[None]:

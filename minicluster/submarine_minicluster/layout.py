@@ -56,6 +56,44 @@ class Layout:
         return self.root / "run" / f"{daemon}.json"
 
     @property
+    def kerberos(self) -> Path:
+        """Files of a cluster with Kerberos: principals, keytabs, ticket caches, certificates."""
+        return self.root / "kerberos"
+
+    @property
+    def krb5_conf(self) -> Path:
+        """Kerberos configuration, for KRB5_CONFIG."""
+        return self.kerberos / "krb5.conf"
+
+    @property
+    def principals(self) -> Path:
+        """Principals with their passwords, which the KDC reads."""
+        return self.kerberos / "principals"
+
+    def keytab(self, name: str) -> Path:
+        """Return the keytab of a user or service."""
+        return self.kerberos / "keytabs" / f"{name}.keytab"
+
+    def tickets(self, user: str) -> Path:
+        """Return the ticket cache file of a user."""
+        return self.kerberos / "tickets" / user
+
+    @property
+    def ca(self) -> Path:
+        """Certificate authority of a cluster with HTTPS, as PEM."""
+        return self.kerberos / "ca.pem"
+
+    @property
+    def keystore(self) -> Path:
+        """Key and certificate of the daemons' web servers, for Java."""
+        return self.kerberos / "keystore.p12"
+
+    @property
+    def truststore(self) -> Path:
+        """The certificate authority, for Java."""
+        return self.kerberos / "truststore.p12"
+
+    @property
     def bin(self) -> Path:
         """Directory of the client commands `yarn` and `hdfs`."""
         return self.root / "bin"

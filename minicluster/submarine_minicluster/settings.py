@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
@@ -12,6 +12,8 @@ from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _, ngettext
 
 DEFAULT_HADOOP = "3.5.0"
+DAY = 24 * 3600
+_LIFETIMES = ("ticket_lifetime", "ticket_renewable", "token_renew_interval", "token_max_lifetime")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
 _HADOOP = re.compile(r"3\.[3-9]\.\d+\Z")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,40})=(\d{1,3})\Z")
@@ -72,6 +74,16 @@ class Settings:
         Node labels as ``NAME=INDEX``: NodeManager ``INDEX`` is in the partition ``NAME``.
     node_expiry
         Seconds without a heartbeat after which a node is lost.
+    kerberos
+        Whether clients and daemons prove their names by Kerberos.
+    https
+        Whether web interfaces use TLS only; requires Kerberos.
+    ticket_lifetime, ticket_renewable
+        Seconds until a Kerberos ticket expires, and until it cannot be renewed any more.
+    token_renew_interval, token_max_lifetime
+        Seconds until a delegation token of HDFS must be renewed, and until it expires.
+    proxy_user_privileges
+        Whether the ResourceManager gets new HDFS tokens for an application whose own ones expire.
     """
 
     hadoop: str = DEFAULT_HADOOP
@@ -82,6 +94,13 @@ class Settings:
     preemption: bool = False
     labels: tuple[str, ...] = ()
     node_expiry: int = 30
+    kerberos: bool = False
+    https: bool = False
+    ticket_lifetime: int = DAY
+    ticket_renewable: int = 7 * DAY
+    token_renew_interval: int = DAY
+    token_max_lifetime: int = 7 * DAY
+    proxy_user_privileges: bool = False
 
     def __post_init__(self) -> None:
         if not _HADOOP.match(self.hadoop):
@@ -100,7 +119,19 @@ class Settings:
                         "{label!r} is not a label. Write NAME=INDEX with an index below {nodes}."
                     ).format(label=label, nodes=self.nodes)
                 )
+        only_with_kerberos = ("https", "proxy_user_privileges", *_LIFETIMES)
+        defaults = {one.name: one.default for one in fields(self)}
+        if not self.kerberos and any(
+            getattr(self, name) != defaults[name] for name in only_with_kerberos
+        ):
+            raise MiniclusterError(
+                _(
+                    "HTTPS, ticket and token lifetimes and proxy user privileges require Kerberos "
+                    "(--kerberos)."
+                )
+            )
         limits = {"nodes": (1, 16), "memory_mb": (512, 1 << 22), "vcores": (1, 4096)}
+        limits |= dict.fromkeys(_LIFETIMES, (10, 365 * DAY))
         for name, (low, high) in {**limits, "gpus": (0, 1024), "node_expiry": (2, 600)}.items():
             value = getattr(self, name)
             if not low <= value <= high:
@@ -111,6 +142,20 @@ class Settings:
                 )
 
     @property
+    def host(self) -> str:
+        """Host name in all addresses.
+
+        Kerberos principals and certificates name the host. A NodeManager registers under the name
+        of its address, which is ``localhost``.
+        """
+        return "localhost" if self.kerberos else "127.0.0.1"
+
+    @property
+    def scheme(self) -> str:
+        """Scheme of web addresses."""
+        return "https" if self.https else "http"
+
+    @property
     def node_labels(self) -> list[tuple[str, int]]:
         """Each label with the index of its NodeManager."""
         return [(name, int(index)) for name, _, index in (x.partition("=") for x in self.labels)]
@@ -118,7 +163,8 @@ class Settings:
     def describe(self) -> str:
         """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = ngettext("{nodes} node", "{nodes} nodes", self.nodes).format(nodes=self.nodes)
-        more = ", preemption" * self.preemption
+        more = ", Kerberos" * self.kerberos + ", HTTPS" * self.https
+        more += ", preemption" * self.preemption
         more += _(", labels {labels}").format(labels=" ".join(self.labels)) if self.labels else ""
         return _(
             "Hadoop {hadoop}, {nodes} of {memory_mb} MB, {vcores} vcores, {gpus} GPUs{more}"

@@ -19,7 +19,7 @@ _SCRIPT = """\
 conf=${{HADOOP_CONF_DIR:-{conf}}}
 lib={lib}
 run() {{
-  exec {java} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m \\
+  exec {java} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m{options} \\
     -cp "$lib/*:$conf" "$@"
 }}
 command=$1
@@ -61,8 +61,10 @@ _HDFS = {
 }
 
 
-def write_client_commands(layout: Layout, java: Java, lib: Path) -> None:
+def write_client_commands(layout: Layout, java: Java, lib: Path, *, kerberos: bool) -> None:
     """Write both scripts into the cluster's `bin` directory."""
+    # Java does not read KRB5_CONFIG.
+    options = f" -Djava.security.krb5.conf={layout.krb5_conf}" if kerberos else ""
     for name, commands in (("yarn", _YARN), ("hdfs", _HDFS)):
         cases = [_CLASSPATH, *(f'{word}) run {main} "$@" ;;' for word, main in commands.items())]
         text = _SCRIPT.format(
@@ -70,6 +72,7 @@ def write_client_commands(layout: Layout, java: Java, lib: Path) -> None:
             conf=quote(str(layout.client_conf)),
             lib=quote(str(lib)),
             java=quote(str(java.binary)),
+            options=options and f" {quote(options.strip())}",
             cases="\n".join(cases),
             known=", ".join(["classpath", *commands]),
         )

@@ -1,4 +1,4 @@
-"""Hadoop configuration of a cluster: one set of files for clients and one for each daemon.
+"""Hadoop configuration of a cluster without Kerberos, for clients and for each daemon.
 
 A comment states the reason where a value differs from Hadoop's default.
 """
@@ -10,13 +10,10 @@ import os
 import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from xml.etree import ElementTree
 
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.settings import SavedCluster, Settings
-from submarine_runtime.files import replace_file
 
-HOST = "127.0.0.1"
 SERVICES = ("hdfs", "yarn", "mapred")
 SUPERUSER = "hdfs"
 """HDFS's superuser; another name than the user's, so that HDFS checks the user's permissions."""
@@ -51,26 +48,6 @@ PREEMPTION: Mapping[str, str] = {
     },
 }
 
-_LOG4J = """\
-log4j.rootLogger=INFO,FILE
-log4j.appender.FILE=org.apache.log4j.RollingFileAppender
-log4j.appender.FILE.File=${submarine.log}
-log4j.appender.FILE.MaxFileSize=20MB
-log4j.appender.FILE.MaxBackupIndex=2
-log4j.appender.FILE.layout=org.apache.log4j.PatternLayout
-log4j.appender.FILE.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
-log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
-"""
-
-_LOG4J_CLIENT = """\
-log4j.rootLogger=WARN,STDERR
-log4j.appender.STDERR=org.apache.log4j.ConsoleAppender
-log4j.appender.STDERR.target=System.err
-log4j.appender.STDERR.layout=org.apache.log4j.PatternLayout
-log4j.appender.STDERR.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
-log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
-"""
-
 
 def login() -> str:
     """Return the user name of the operating system, which Hadoop's clients send."""
@@ -85,20 +62,23 @@ def nodemanagers(count: int) -> list[str]:
     return [f"nodemanager-{index}" for index in range(count)]
 
 
-def port_names(nodes: int) -> list[str]:
+def port_names(nodes: int, *, kerberos: bool = False) -> list[str]:
     """Return the names of the ports that a cluster of `nodes` NodeManagers needs."""
     names = ["namenode", "namenode-http", "datanode", "datanode-http", "datanode-ipc"]
     names += ["rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-http"]
     names += ["history", "history-http", "history-admin"]
     for node in nodemanagers(nodes):
         names += [node, f"{node}-localizer", f"{node}-http"]
+    if kerberos:
+        names.append("kdc")
     return names
 
 
-def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
+def core_site(layout: Layout, saved: SavedCluster) -> Properties:
     """Return the properties common to all daemons and clients."""
+    host, ports = saved.settings.host, saved.ports
     return {
-        "fs.defaultFS": f"hdfs://{HOST}:{ports['namenode']}",
+        "fs.defaultFS": f"hdfs://{host}:{ports['namenode']}",
         "hadoop.tmp.dir": str(layout.tmp),
         "hadoop.security.authentication": "simple",
         # hadoop-policy.xml lists the users that are served.
@@ -136,23 +116,24 @@ def with_daemon_retries(core: Properties) -> Properties:
     return {**core, "ipc.client.connect.max.retries": "100"}
 
 
-def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
+def hdfs_site(layout: Layout, saved: SavedCluster) -> Properties:
     """Return the properties of HDFS: one NameNode, one DataNode, permission checks."""
+    host, ports = saved.settings.host, saved.ports
     return {
         "dfs.replication": "1",
         "dfs.permissions.enabled": "true",
         "dfs.permissions.superusergroup": "supergroup",
         "dfs.webhdfs.enabled": "true",
-        "dfs.namenode.rpc-address": f"{HOST}:{ports['namenode']}",
-        "dfs.namenode.http-address": f"{HOST}:{ports['namenode-http']}",
+        "dfs.namenode.rpc-address": f"{host}:{ports['namenode']}",
+        "dfs.namenode.http-address": f"{host}:{ports['namenode-http']}",
         "dfs.namenode.name.dir": f"file://{layout.data('namenode')}",
         "dfs.namenode.safemode.extension": "0",
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
         "dfs.datanode.data.dir": f"file://{layout.data('datanode')}",
-        "dfs.datanode.address": f"{HOST}:{ports['datanode']}",
-        "dfs.datanode.http.address": f"{HOST}:{ports['datanode-http']}",
-        "dfs.datanode.ipc.address": f"{HOST}:{ports['datanode-ipc']}",
-        "dfs.datanode.hostname": HOST,
+        "dfs.datanode.address": f"{host}:{ports['datanode']}",
+        "dfs.datanode.http.address": f"{host}:{ports['datanode-http']}",
+        "dfs.datanode.ipc.address": f"{host}:{ports['datanode-ipc']}",
+        "dfs.datanode.hostname": host,
         # Detect a restarted DataNode at once.
         "dfs.heartbeat.interval": "1",
         # The first query for a new block is usually too early by microseconds; retry after 10 ms.
@@ -164,14 +145,14 @@ def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
 
 def yarn_client(layout: Layout, saved: SavedCluster, lib: Path) -> Properties:
     """Return the YARN properties of clients and application masters."""
-    ports = saved.ports
+    host, ports = saved.settings.host, saved.ports
     return {
-        "yarn.resourcemanager.hostname": HOST,
-        "yarn.resourcemanager.address": f"{HOST}:{ports['rm']}",
-        "yarn.resourcemanager.scheduler.address": f"{HOST}:{ports['rm-scheduler']}",
-        "yarn.resourcemanager.resource-tracker.address": f"{HOST}:{ports['rm-tracker']}",
-        "yarn.resourcemanager.admin.address": f"{HOST}:{ports['rm-admin']}",
-        "yarn.resourcemanager.webapp.address": f"{HOST}:{ports['rm-http']}",
+        "yarn.resourcemanager.hostname": host,
+        "yarn.resourcemanager.address": f"{host}:{ports['rm']}",
+        "yarn.resourcemanager.scheduler.address": f"{host}:{ports['rm-scheduler']}",
+        "yarn.resourcemanager.resource-tracker.address": f"{host}:{ports['rm-tracker']}",
+        "yarn.resourcemanager.admin.address": f"{host}:{ports['rm-admin']}",
+        "yarn.resourcemanager.webapp.address": f"{host}:{ports['rm-http']}",
         # Configuration last: a class-data archive (AppCDS) requires jars first.
         "yarn.application.classpath": f"{lib}/*,{layout.client_conf}",
         # By default a client waits 30 s between attempts. The total wait covers a restart of the
@@ -184,8 +165,8 @@ def yarn_client(layout: Layout, saved: SavedCluster, lib: Path) -> Properties:
         "yarn.log-aggregation-enable": "true",
         "yarn.log-aggregation.retain-seconds": str(7 * 24 * 3600),
         "yarn.nodemanager.remote-app-log-dir": HDFS_LOGS,
-        "yarn.log.server.url": f"http://{HOST}:{ports['history-http']}/jobhistory/logs",
-        "yarn.log.server.web-service.url": f"http://{HOST}:{ports['history-http']}/ws/v1/history",
+        "yarn.log.server.url": f"http://{host}:{ports['history-http']}/jobhistory/logs",
+        "yarn.log.server.web-service.url": f"http://{host}:{ports['history-http']}/ws/v1/history",
         "yarn.scheduler.minimum-allocation-mb": "64",
         "yarn.scheduler.maximum-allocation-mb": str(saved.settings.memory_mb),
         "yarn.scheduler.maximum-allocation-vcores": str(saved.settings.vcores),
@@ -228,12 +209,12 @@ def node_labels(layout: Layout) -> Properties:
 
 def nodemanager(layout: Layout, saved: SavedCluster, node: str) -> Properties:
     """Return the properties of one NodeManager only."""
-    ports, data = saved.ports, layout.data(node)
+    host, ports, data = saved.settings.host, saved.ports, layout.data(node)
     return {
-        "yarn.nodemanager.hostname": HOST,
-        "yarn.nodemanager.address": f"{HOST}:{ports[node]}",
-        "yarn.nodemanager.localizer.address": f"{HOST}:{ports[f'{node}-localizer']}",
-        "yarn.nodemanager.webapp.address": f"{HOST}:{ports[f'{node}-http']}",
+        "yarn.nodemanager.hostname": host,
+        "yarn.nodemanager.address": f"{host}:{ports[node]}",
+        "yarn.nodemanager.localizer.address": f"{host}:{ports[f'{node}-localizer']}",
+        "yarn.nodemanager.webapp.address": f"{host}:{ports[f'{node}-http']}",
         "yarn.nodemanager.local-dirs": str(data / "local"),
         "yarn.nodemanager.log-dirs": str(data / "logs"),
         "yarn.nodemanager.resource.memory-mb": str(saved.settings.memory_mb),
@@ -255,12 +236,13 @@ def nodemanager(layout: Layout, saved: SavedCluster, node: str) -> Properties:
     }
 
 
-def mapred_site(ports: Mapping[str, int]) -> Properties:
+def mapred_site(saved: SavedCluster) -> Properties:
     """Return the properties of the history server, which serves logs of ended applications."""
+    host, ports = saved.settings.host, saved.ports
     return {
-        "mapreduce.jobhistory.address": f"{HOST}:{ports['history']}",
-        "mapreduce.jobhistory.webapp.address": f"{HOST}:{ports['history-http']}",
-        "mapreduce.jobhistory.admin.address": f"{HOST}:{ports['history-admin']}",
+        "mapreduce.jobhistory.address": f"{host}:{ports['history']}",
+        "mapreduce.jobhistory.webapp.address": f"{host}:{ports['history-http']}",
+        "mapreduce.jobhistory.admin.address": f"{host}:{ports['history-admin']}",
         # MapReduce's own history; it stays empty.
         "mapreduce.jobhistory.done-dir": "/mr-history/done",
         "mapreduce.jobhistory.intermediate-done-dir": "/mr-history/intermediate",
@@ -293,63 +275,3 @@ def capacity_scheduler(settings: Settings) -> Properties:
             values[f"{labels}.{label}.capacity"] = str(capacity)
             values[f"{labels}.{label}.maximum-capacity"] = "100"
     return values
-
-
-def _write_xml(path: Path, properties: Properties) -> None:
-    root = ElementTree.Element("configuration")
-    for name, value in properties.items():
-        entry = ElementTree.SubElement(root, "property")
-        ElementTree.SubElement(entry, "name").text = name
-        ElementTree.SubElement(entry, "value").text = value
-    ElementTree.indent(root)
-    # Daemons reload their configuration: a NodeManager ends if ``core-site.xml`` is empty.
-    replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
-
-
-def _write_set(directory: Path, sites: Mapping[str, Properties], log4j: str) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, properties in sites.items():
-        _write_xml(directory / f"{name}.xml", properties)
-    replace_file(directory / "log4j.properties", log4j.encode())
-
-
-def write_policy(layout: Layout, saved: SavedCluster) -> None:
-    """Write the list of admitted users, which NameNode and ResourceManager reload on request."""
-    for daemon in ("namenode", "resourcemanager"):
-        path = layout.conf(daemon) / "hadoop-policy.xml"
-        _write_xml(path, hadoop_policy(saved.users))
-
-
-def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
-    """Write all configuration files of the cluster."""
-    settings = saved.settings
-    client = yarn_client(layout, saved, lib)
-    common: dict[str, Properties] = {
-        "core-site": core_site(layout, saved.ports),
-        "hdfs-site": hdfs_site(layout, saved.ports),
-        "mapred-site": mapred_site(saved.ports),
-    }
-    if settings.gpus:
-        common["resource-types"] = {"yarn.resource-types": "yarn.io/gpu"}
-    _write_set(layout.client_conf, {**common, "yarn-site": client}, _LOG4J_CLIENT)
-    common["core-site"] = with_daemon_retries(common["core-site"])
-    common["hadoop-policy"] = hadoop_policy(saved.users)
-    for daemon in ("namenode", "datanode", "historyserver"):
-        _write_set(layout.conf(daemon), {**common, "yarn-site": client}, _LOG4J)
-    for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):
-        # The daemons do not start without the directory of their web pages.
-        (layout.root / "conf" / pages).mkdir(parents=True, exist_ok=True)
-    rm_site = {**client, **resourcemanager(layout, settings)}
-    sites = {
-        **common,
-        "yarn-site": rm_site,
-        "capacity-scheduler": capacity_scheduler(settings),
-    }
-    _write_set(layout.conf("resourcemanager"), sites, _LOG4J)
-    for node in nodemanagers(settings.nodes):
-        sites = {**common, "yarn-site": {**client, **nodemanager(layout, saved, node)}}
-        if settings.gpus:
-            # Without a resource plugin a node may offer GPUs that do not exist, and isolates none.
-            gpus = {"yarn.nodemanager.resource-type.yarn.io/gpu": str(settings.gpus)}
-            sites["node-resources"] = gpus
-        _write_set(layout.conf(node), sites, _LOG4J)

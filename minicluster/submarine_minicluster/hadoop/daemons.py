@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop.config import HOST, MARK, SUPERUSER, nodemanagers
+from submarine_minicluster.hadoop.config import MARK, SERVICES, SUPERUSER, nodemanagers
+from submarine_minicluster.hadoop.jars import kdc_dir
+from submarine_minicluster.hadoop.kerberos import REALM, service_principal
+from submarine_minicluster.hadoop.rest import Access, SecureWebHdfs, WebHdfs
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import Identity, Java, find_marked, launch, terminate
 from submarine_minicluster.settings import SavedCluster
@@ -43,7 +46,7 @@ class Daemon:
     user
         Hadoop user of the daemon, not a user of the operating system.
     port, http
-        Names of its main port and its web port.
+        Names of its main port and its web port; the KDC has no web port.
     """
 
     name: str
@@ -55,8 +58,12 @@ class Daemon:
     http: str
 
 
+KDC = Daemon("kdc", "Kerberos KDC", "submarine.minicluster.Kdc", 64, "", "kdc", "")
+"""Key distribution center, in a cluster with Kerberos."""
+
+
 def all_daemons(nodes: int) -> list[Daemon]:
-    """Return the daemons of a cluster in the order in which they start."""
+    """Return the daemons of Hadoop in the order in which they start."""
     hdfs = "org.apache.hadoop.hdfs.server"
     history = "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer"
     rm, nm = (f"{_SERVER}.{part}" for part in ("resourcemanager", "nodemanager"))
@@ -117,6 +124,13 @@ class DaemonRunner:
 
     def _command(self, daemon: Daemon, arguments: Sequence[str] = ()) -> list[str]:
         layout = self._layout
+        class_path = f"{self._lib}/*:{layout.conf(daemon.name)}"
+        if self._saved.settings.kerberos:
+            kdc = kdc_dir(self._saved.settings.hadoop)
+            if daemon is KDC:
+                class_path = f"{kdc}/classes:{kdc}/lib/*:{layout.conf(daemon.name)}"
+            elif daemon.title == "NodeManager":  # with our SecureIOUtils
+                class_path = f"{kdc}/classes:{class_path}"
         return [
             str(self._java.binary), *_JVM, *_OPENS,
             f"-Xmx{daemon.heap_mb}m",
@@ -124,14 +138,23 @@ class DaemonRunner:
             # A property, because containers would inherit an environment variable.
             f"-DHADOOP_USER_NAME={daemon.user}",
             f"-Dsubmarine.log={layout.log(daemon.name)}",
-            "-cp", f"{self._lib}/*:{layout.conf(daemon.name)}",
+            "-cp", class_path,
             daemon.main, *arguments,
         ]  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of a node, without other variables of the caller's shell."""
         kept = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
+        kerberos = {}
+        if self._saved.settings.kerberos:
+            # NodeManagers pass both to containers. Nodes of other clusters have the file in /etc.
+            option = f"-Djava.security.krb5.conf={self._layout.krb5_conf}"
+            kerberos = {
+                "KRB5_CONFIG": str(self._layout.krb5_conf),
+                "JAVA_TOOL_OPTIONS": option,
+            }
         return {
+            **kerberos,
             **{name: os.environ[name] for name in kept if name in os.environ},
             "PATH": f"{self._java.home}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
             "/sbin:/bin",
@@ -164,7 +187,7 @@ class DaemonRunner:
         if log.exists():  # errors of an earlier run must not be reported for this one
             log.replace(log.with_suffix(".previous.log"))
         identity = launch(
-            self._command(daemon),
+            self._command(daemon, self._kdc_arguments() if daemon is KDC else ()),
             log=self._layout.output(daemon.name),
             env=self._environment(),
             cwd=self._layout.tmp,
@@ -172,6 +195,11 @@ class DaemonRunner:
         if identity is None:
             raise self.failure(daemon, _("exited at once"))
         identity.write(self._layout.pidfile(daemon.name))
+
+    def _kdc_arguments(self) -> list[str]:
+        settings = self._saved.settings
+        numbers = (self._saved.ports["kdc"], settings.ticket_lifetime, settings.ticket_renewable)
+        return [REALM, *map(str, numbers), str(self._layout.kerberos)]
 
     def terminate_unrecorded(self, missing: Sequence[Daemon]) -> None:
         """Terminate JVMs of daemons that have no pidfile.
@@ -192,7 +220,35 @@ class DaemonRunner:
 
     def url(self, daemon: Daemon) -> str:
         """Return the address of the daemon's web pages and REST interface."""
-        return f"http://{HOST}:{self._saved.ports[daemon.http]}"
+        if not daemon.http:
+            return ""
+        settings = self._saved.settings
+        return f"{settings.scheme}://{settings.host}:{self._saved.ports[daemon.http]}"
+
+    def access(self, user: str) -> Access | None:
+        """Return the access of a user or service; None without Kerberos, where a name suffices."""
+        layout, settings = self._layout, self._saved.settings
+        if not settings.kerberos:
+            return None
+        service = user in SERVICES
+        return Access(
+            principal=service_principal(user, self._saved) if service else f"{user}@{REALM}",
+            keytab=layout.keytab(user),
+            krb5_conf=layout.krb5_conf,
+            ccache=layout.tickets(f"{user}.rest"),
+            ca=layout.ca if settings.https else None,
+        )
+
+    @property
+    def administrator(self) -> Access | None:
+        """Access of the administrator of HDFS and YARN."""
+        return self.access(SUPERUSER)
+
+    def hdfs(self) -> WebHdfs:
+        """Return a client of HDFS that acts as the superuser."""
+        base = self.url(all_daemons(1)[0])
+        access = self.administrator
+        return SecureWebHdfs(base, access) if access else WebHdfs(base, SUPERUSER)
 
     def status(self, daemon: Daemon) -> DaemonStatus:
         """Return the status of a daemon, from the operating system only."""

@@ -51,6 +51,17 @@ def choose_settings(
                 "--delete-data`."
             ).format(name=name, hadoop=old.settings.hadoop)
         )
+    if old and chosen.kerberos != old.settings.kerberos:
+        raise MiniclusterError(
+            _(
+                "Minicluster {name!r} was created {kind}, and its data has other owners. Use "
+                "another --name, or remove the data with `submarine minicluster stop --name "
+                "{name} --delete-data`."
+            ).format(
+                name=name,
+                kind=_("with Kerberos") if old.settings.kerberos else _("without Kerberos"),
+            )
+        )
     return chosen
 
 
@@ -66,7 +77,7 @@ def _ports(
 ) -> dict[str, int]:
     """Return the ports of the cluster. Ports of the last start are kept if they are free."""
     kept = dict(saved.ports)
-    names = port_names(saved.settings.nodes)
+    names = port_names(saved.settings.nodes, kerberos=saved.settings.kerberos)
     if not running:
         lost = [name for name in names if name in kept and not is_free_port(kept[name])]
         if lost:

@@ -5,11 +5,12 @@ This module only queries the daemons.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
 
 from submarine_minicluster.hadoop import (
-    SUPERUSER,
+    Access,
     Daemon,
     DaemonRunner,
     RestError,
@@ -21,6 +22,8 @@ from submarine_runtime.translation import _
 
 TIMEOUT = 180.0
 """Seconds for one step. An idle machine needs about 10; a loaded one needs more."""
+
+_CONNECT_TIMEOUT = 1.0
 
 
 def wait_until(
@@ -73,12 +76,12 @@ def wait_until(
     )
 
 
-def responds(url: str, timeout: float) -> bool:
+def responds(url: str, timeout: float, access: Access | None) -> bool:
     """Whether a daemon's web address responds within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         try:
-            http_request("GET", f"{url}/jmx?qry=none")
+            http_request("GET", f"{url}/jmx?qry=none", access=access)
             return True
         except RestError:
             if time.monotonic() > deadline:
@@ -86,26 +89,34 @@ def responds(url: str, timeout: float) -> bool:
             time.sleep(0.5)
 
 
-def hdfs_writable(base: str) -> bool:
+def hdfs_writable(hdfs: WebHdfs) -> bool:
     """Whether HDFS has left safe mode and a file can be written and removed."""
-    hdfs = WebHdfs(base, SUPERUSER)
     probe = "/.minicluster-ready"
     hdfs.write(probe, b"ready")
     hdfs.delete(probe)
     return True
 
 
-def node_up(url: str) -> bool:
+def node_up(url: str, access: Access | None) -> bool:
     """Whether a NodeManager answers and reports that it is healthy."""
-    return bool(get_json(f"{url}/ws/v1/node/info")["nodeInfo"]["nodeHealthy"])
+    return bool(get_json(f"{url}/ws/v1/node/info", access)["nodeInfo"]["nodeHealthy"])
 
 
-def running_nodes(rm_url: str) -> int:
+def running_nodes(rm_url: str, access: Access | None) -> int:
     """Return the number of nodes on which the ResourceManager can schedule."""
-    answer = get_json(f"{rm_url}/ws/v1/cluster/nodes?states=RUNNING")
+    answer = get_json(f"{rm_url}/ws/v1/cluster/nodes?states=RUNNING", access)
     return len((answer.get("nodes") or {}).get("node") or [])
 
 
-def history_up(url: str) -> bool:
+def history_up(url: str, access: Access | None) -> bool:
     """Whether the history server answers."""
-    return bool(get_json(f"{url}/ws/v1/history/info")["historyInfo"])
+    return bool(get_json(f"{url}/ws/v1/history/info", access)["historyInfo"])
+
+
+def accepts_connections(port: int) -> bool:
+    """Whether a server listens on a loopback port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), _CONNECT_TIMEOUT).close()
+    except OSError:
+        return False
+    return True

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from submarine_minicluster.hadoop import (
     MARK,
+    Access,
     Daemon,
     DaemonRunner,
     RestError,
@@ -107,7 +108,8 @@ def _kill_applications(
     managers = [one for one in alive if one.name == "resourcemanager"]
     if not managers:
         return
-    killed = _kill_all(runner.url(managers[0]))
+    access = runner.administrator
+    killed = _kill_all(runner.url(managers[0]), access)
     if killed:
         progress(
             ngettext(
@@ -116,38 +118,42 @@ def _kill_applications(
                 killed,
             ).format(killed=killed)
         )
-        _wait_for_containers([runner.url(one) for one in alive if one.title == "NodeManager"])
+        nodes = [runner.url(one) for one in alive if one.title == "NodeManager"]
+        _wait_for_containers(nodes, access)
 
 
-def _kill_all(rm_url: str) -> int:
+def _kill_all(rm_url: str, access: Access | None) -> int:
     """Kill all active applications and return their number."""
     try:
-        answer = get_json(f"{rm_url}/ws/v1/cluster/apps?states={_ACTIVE}")
+        answer = get_json(f"{rm_url}/ws/v1/cluster/apps?states={_ACTIVE}", access)
         active = (answer.get("apps") or {}).get("app") or []
         for application in active:
             http_request(
                 "PUT",
                 f"{rm_url}/ws/v1/cluster/apps/{application['id']}/state?user.name=yarn",
                 body=json.dumps({"state": "KILLED"}).encode(),
+                access=access,
             )
     except RestError:  # the processes are then found by their mark
         return 0
     return len(active)
 
 
-def _wait_for_containers(node_urls: Sequence[str], timeout: float = 10.0) -> None:
+def _wait_for_containers(
+    node_urls: Sequence[str], access: Access | None, timeout: float = 10.0
+) -> None:
     """Wait until no NodeManager has a container, for at most `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         try:
-            if not any(_containers(url) for url in node_urls):
+            if not any(_containers(url, access) for url in node_urls):
                 return
         except RestError:
             return
         time.sleep(0.2)
 
 
-def _containers(url: str) -> int:
-    answer = get_json(f"{url}/ws/v1/node/containers")
+def _containers(url: str, access: Access | None) -> int:
+    answer = get_json(f"{url}/ws/v1/node/containers", access)
     listed = (answer.get("containers") or {}).get("container") or []
     return sum(one.get("state") not in ("DONE", "EXITED_WITH_SUCCESS") for one in listed)

@@ -12,13 +12,15 @@ from urllib.parse import quote, urlencode
 from submarine_minicluster.hadoop import (
     HDFS_LOGS,
     HDFS_TMP,
-    HOST,
+    KDC,
     SUPERUSER,
+    Access,
     Daemon,
     DaemonRunner,
     RestError,
     WebHdfs,
     all_daemons,
+    await_keytabs,
     get_json,
     http_request,
     login,
@@ -26,7 +28,7 @@ from submarine_minicluster.hadoop import (
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import readiness
 from submarine_minicluster.machine import terminate
-from submarine_minicluster.settings import SavedCluster
+from submarine_minicluster.settings import SavedCluster, Settings
 from submarine_runtime.translation import _, ngettext
 
 Progress = Callable[[str], None]
@@ -59,6 +61,8 @@ class Startup:
 
     def run(self) -> None:
         """Start all daemons that do not run, then wait until all are ready."""
+        if self._saved.settings.kerberos:
+            self._start_kdc()
         daemons, runner, progress = self._daemons, self._runner, self._progress
         missing = [one for one in daemons if not self._works(one)]
         if not missing:
@@ -93,12 +97,24 @@ class Startup:
             runner.start(history)
         self._await_yarn()
 
+    def _start_kdc(self) -> None:
+        """Start the KDC if it does not run, and wait for the keytabs of daemons and users."""
+        port = self._saved.ports["kdc"]
+        if self._runner.identity(KDC) is None:
+            self._runner.terminate_unrecorded([KDC])
+            self._runner.start(KDC)
+        self._wait(_("it does not answer"), lambda: readiness.accepts_connections(port), KDC)
+        await_keytabs(self._layout, self._saved)
+        self._progress(_("the Kerberos KDC is ready at 127.0.0.1:{port}").format(port=port))
+
     def _works(self, daemon: Daemon) -> bool:
         """Whether a daemon runs and answers. A daemon that hangs is killed."""
         identity = self._runner.identity(daemon)
         if identity is None:
             return False
-        if readiness.responds(self._runner.url(daemon), RESPONSE_TIMEOUT):
+        if readiness.responds(
+            self._runner.url(daemon), RESPONSE_TIMEOUT, self._runner.administrator
+        ):
             return True
         self._progress(
             _("{daemon} runs but does not answer: killing it").format(daemon=daemon.name)
@@ -109,33 +125,34 @@ class Startup:
     def _await_hdfs(self) -> None:
         """Wait until HDFS is writable and create its directories."""
         namenode, datanode, *_unused = self._daemons
-        hdfs = self._runner.url(namenode)
+        hdfs = self._runner.hdfs()
         self._wait(
             _("HDFS is not writable"), lambda: readiness.hdfs_writable(hdfs), namenode, datanode
         )
-        make_directories(WebHdfs(hdfs, SUPERUSER))
-        port = self._saved.ports["namenode"]
-        self._progress(_("HDFS is ready at hdfs://{host}:{port}").format(host=HOST, port=port))
+        make_directories(hdfs, self._saved)
+        host, port = self._saved.settings.host, self._saved.ports["namenode"]
+        self._progress(_("HDFS is ready at hdfs://{host}:{port}").format(host=host, port=port))
 
     def _await_yarn(self) -> None:
         """Wait until jobs can be submitted and logs can be read."""
         _unused, _unused, rm, *nodes, history = self._daemons
         silent, url = _("it does not answer"), self._runner.url
+        access = self._runner.administrator
         for node in nodes:
-            self._wait(silent, partial(readiness.node_up, url(node)), node, rm)
+            self._wait(silent, partial(readiness.node_up, url(node), access), node, rm)
         self._wait(
             _("nodes are missing"),
-            lambda: readiness.running_nodes(url(rm)) >= len(nodes),
+            lambda: readiness.running_nodes(url(rm), access) >= len(nodes),
             rm,
             *nodes,
         )
-        assign_labels(url(rm), self._saved)
+        assign_labels(url(rm), self._saved, access)
         self._progress(
             ngettext(
                 "YARN has {count} node at {rm}", "YARN has {count} nodes at {rm}", len(nodes)
             ).format(count=len(nodes), rm=url(rm))
         )
-        self._wait(silent, partial(readiness.history_up, url(history)), history)
+        self._wait(silent, partial(readiness.history_up, url(history), access), history)
         self._progress(
             _("the history server serves logs at {history}").format(history=url(history))
         )
@@ -150,18 +167,24 @@ def own_user_names() -> set[str]:
     return {login(), *([named] if named else [])}
 
 
-def make_directories(hdfs: WebHdfs) -> None:
+def make_directories(hdfs: WebHdfs, saved: SavedCluster) -> None:
     """Create the directories of HDFS that users and daemons need."""
     superuser = SUPERUSER
     hdfs.mkdir(HDFS_TMP, owner=superuser, group="supergroup", mode="1777")
     hdfs.mkdir(HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
     hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
     hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
-    for user in own_user_names():
-        hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
+    for user in saved.users if saved.settings.kerberos else own_user_names():
+        make_home(hdfs, user, saved.settings)
 
 
-def assign_labels(rm: str, saved: SavedCluster) -> None:
+def make_home(hdfs: WebHdfs, user: str, settings: Settings) -> None:
+    """Create a user's home directory; with Kerberos it is private."""
+    mode = "700" if settings.kerberos else "755"
+    hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode=mode)
+
+
+def assign_labels(rm: str, saved: SavedCluster, access: Access | None = None) -> None:
     """Define the node labels of `saved` and assign them to their nodes. May be repeated.
 
     Raises
@@ -173,18 +196,21 @@ def assign_labels(rm: str, saved: SavedCluster) -> None:
     if not pairs:
         return
     labels = [{"name": name, "exclusivity": "false"} for name in sorted({n for n, _ in pairs})]
-    _post_json(f"{rm}/ws/v1/cluster/add-node-labels", {"nodeLabelInfo": labels}, {})
-    nodes = get_json(f"{rm}/ws/v1/cluster/nodes")["nodes"]["node"]
+    _post_json(f"{rm}/ws/v1/cluster/add-node-labels", {"nodeLabelInfo": labels}, {}, access)
+    nodes = get_json(f"{rm}/ws/v1/cluster/nodes", access)["nodes"]["node"]
     for name, index in pairs:
         port = f":{saved.ports[f'nodemanager-{index}']}"
         node = next(entry["id"] for entry in nodes if entry["id"].endswith(port))
-        _post_json(f"{rm}/ws/v1/cluster/nodes/{quote(node)}/replace-labels", {}, {"labels": name})
+        replace = f"{rm}/ws/v1/cluster/nodes/{quote(node)}/replace-labels"
+        _post_json(replace, {}, {"labels": name}, access)
 
 
-def _post_json(url: str, body: dict[str, object], query: dict[str, str]) -> None:
+def _post_json(
+    url: str, body: dict[str, object], query: dict[str, str], access: Access | None
+) -> None:
     parameters = urlencode({"user.name": getpass.getuser(), **query})
     status, answer, _unused = http_request(
-        "POST", f"{url}?{parameters}", body=json.dumps(body).encode()
+        "POST", f"{url}?{parameters}", body=json.dumps(body).encode(), access=access
     )
     if status >= 300:
         raise RestError(

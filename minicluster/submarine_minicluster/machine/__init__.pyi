@@ -1,5 +1,5 @@
 from .files import file_lock as file_lock
-from .java import Java as Java, find_java as find_java
+from .java import MINIMUM as MINIMUM, Java as Java, find_java as find_java
 from .ports import (
     check_host_name as check_host_name,
     choose_ports as choose_ports,

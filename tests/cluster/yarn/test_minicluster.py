@@ -206,7 +206,9 @@ def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
     real, hung = readiness.responds, minicluster.url("nodemanager")
     # Patience with all others, however busy this machine is.
     monkeypatch.setattr(
-        readiness, "responds", lambda url, timeout: real(url, 3.0 if url == hung else 120.0)
+        readiness,
+        "responds",
+        lambda url, timeout, access: real(url, 3.0 if url == hung else 120.0, access),
     )
     before = pids(minicluster)
     minicluster.kill("nodemanager", signal.SIGSTOP)
