@@ -106,6 +106,21 @@ class NoAccessError(StorageError):
     """The file system denies the permission."""
 
 
+class TicketError(StorageError):
+    """There is no valid Kerberos ticket, or the cluster does not accept it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            _("The cluster requires a Kerberos ticket: {reason}.").format(
+                reason=reason.rstrip(".")
+            ),
+            _(
+                "Get one with `submarine login` or kinit, or set keytab and principal; "
+                "`submarine doctor` shows details."
+            ),
+        )
+
+
 class NoRoomError(StorageError):
     """The file system is full: a quota or the disk is used up."""
 

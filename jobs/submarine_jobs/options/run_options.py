@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -272,6 +273,14 @@ class RunOptions:
         completion="queues",
         help="Queue [the profile's].",
     )
+    keytab: str | None = option(
+        "--keytab",
+        metavar="FILE",
+        help="Kerberos keys in place of a ticket cache; with --principal.",
+    )
+    principal: str | None = option(
+        "--principal", metavar="NAME", help="Name in the keytab: alice@EXAMPLE.COM."
+    )
     priority: int | None = option(
         "--priority",
         count(gettext_noop("The priority")),
@@ -356,6 +365,8 @@ class RunOptions:
             "backend": self.backend,
             "queue": self.queue,
             "python_env": self.python_env,
+            "keytab": os.path.abspath(os.path.expanduser(self.keytab)) if self.keytab else None,
+            "principal": self.principal,
         }
         return {**named, **{f"settings.{key}": value for key, value in self.settings.items()}}
 

@@ -15,17 +15,13 @@ class Unsupported(NamedTuple):
     instead: str
 
 
-_KERBEROS = gettext_noop("Kerberos")
-_ALTERNATIVE = gettext_noop("Use a cluster with simple authentication.")
+_KERBEROS = gettext_noop("A choice of the authentication")
 
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported(("--keytab",), _KERBEROS, _ALTERNATIVE),
-    Unsupported(("--principal",), _KERBEROS, _ALTERNATIVE),
-    Unsupported(("--distribute_keytab",), _KERBEROS, _ALTERNATIVE),
     Unsupported(
         ("--insecure",),
         _KERBEROS,
-        gettext_noop("Every job uses simple authentication: leave --insecure out."),
+        gettext_noop("The cluster's configuration decides: leave --insecure out."),
     ),
 )
 

@@ -9,10 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 from submarine_jobs.concurrency import call_with_timeout, current_timeout, fail_further_calls
-from submarine_jobs.errors import NoAccessError, NoAnswerError, NoRoomError, StorageError
+from submarine_jobs.errors import (
+    NoAccessError,
+    NoAnswerError,
+    NoRoomError,
+    StorageError,
+    TicketError,
+)
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage import NotFoundError
+from submarine_runtime.storage import NotFoundError, UnauthenticatedError
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -21,6 +27,8 @@ CHUNK = 4 << 20
 TRANSFER_FACTOR = 30
 #: Hadoop's service access list, checked before any permission of a file.
 _NOT_ADMITTED = re.compile(r"User (\S{1,100}) (?:\S{1,100} )?is not authorized for protocol")
+#: hdfs-native: a structure with the text of libgssapi at its end.
+_NO_TICKET = re.compile(r'GSSAPIError\(.{1,300}?, "([^"]{1,300})')
 _SPACE_QUOTA = re.compile(r"quota of (/\S{0,300}) is exceeded: ?quota ?= ?\d+ B = ([\d.]+ \w?B)")
 _NAMES_QUOTA = re.compile(r"of directory (/\S{0,300}) is exceeded: ?quota ?= ?(\d+)")
 
@@ -93,6 +101,10 @@ def read_chunks(stream: BinaryIO, progress: Callable[[int], None] | None) -> Ite
 def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
     """Convert an exception of an HDFS client to an error with a fix."""
     text = " ".join(str(exc).split())
+    if isinstance(exc, UnauthenticatedError):
+        return TicketError(text)
+    if found := _NO_TICKET.search(text):
+        return TicketError(found[1])
     if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
         return NoRoomError(
             _("Cannot {operation} {url}: {quota}.").format(

@@ -152,7 +152,8 @@ class _Calls(ExitStack):
                 ctypes.byref(more), ctypes.byref(text),
             )  # fmt: skip
             if text.value and code:
-                texts.append(ctypes.string_at(text.value, text.length).decode(errors="replace"))
+                raw = ctypes.string_at(text.value, text.length).rstrip(b"\0")
+                texts.append(raw.decode(errors="replace"))
             self.library.gss_release_buffer(ctypes.byref(minor), ctypes.byref(text))
         raise GssError(texts[0] if texts else f"status {major:#x}")
 
@@ -184,7 +185,16 @@ class _Calls(ExitStack):
             ctypes.byref(self.minor), who, _CALL(_INDEFINITE), ctypes.byref(mechanisms),
             ctypes.c_int(_INITIATE), ctypes.byref(store), ctypes.byref(handle), None, None,
         )  # fmt: skip
-        self.check(major, mechanism)
+        try:
+            self.check(major, mechanism)
+        except GssError as exc:
+            if not credential.keytab:
+                raise
+            raise GssError(
+                _("{reason} (for {principal} with the keytab {keytab})").format(
+                    reason=exc, principal=principal, keytab=credential.keytab
+                )
+            ) from exc
         self.callback(self._release, "gss_release_cred", handle)
         return handle
 
@@ -232,7 +242,12 @@ def negotiate(host: str, credential: Credential = DEFAULT, service: str = "HTTP"
     """
     with _lock, _Calls() as calls:
         target = calls.name(f"{service}@{host}", _HOST_SERVICE)
-        handle = calls.acquire(credential, _SPNEGO)
+        try:
+            handle = calls.acquire(credential, _SPNEGO)
+        except GssError:
+            # SPNEGO reports only that it has no mechanism; Kerberos has the reason.
+            calls.acquire(credential)
+            raise
         context, output, empty = ctypes.c_void_p(), _Buffer(), _Buffer()
         major = calls.library.gss_init_sec_context(
             ctypes.byref(calls.minor), handle, ctypes.byref(context), target,

@@ -24,6 +24,7 @@ from .store import (
     NotFoundError as NotFoundError,
     Store as Store,
     StoreError as StoreError,
+    UnauthenticatedError as UnauthenticatedError,
     UnconfirmedError as UnconfirmedError,
 )
 from .webhdfs import WebHdfsStore as WebHdfsStore

@@ -44,6 +44,10 @@ class UnconfirmedError(StoreError):
     """The write gate rejected a change after a suspend; the file system was not accessed."""
 
 
+class UnauthenticatedError(StoreError):
+    """The sign-in failed: there is no valid ticket or token, or the server rejects it."""
+
+
 class NotFoundError(StoreError):
     """There is no file at the path."""
 

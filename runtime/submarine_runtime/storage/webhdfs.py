@@ -22,6 +22,7 @@ from submarine_runtime.cluster_http import (
     HttpClient,
     NoAnswerError,
     Response,
+    SignInError,
     connect,
     open_url,
 )
@@ -34,6 +35,7 @@ from submarine_runtime.storage.store import (
     NotFoundError,
     Store,
     StoreError,
+    UnauthenticatedError,
 )
 from submarine_runtime.translation import _
 
@@ -321,6 +323,9 @@ def _errors(path: str) -> Iterator[None]:
     """Convert errors of the connection in a request for ``path``."""
     try:
         yield
+    except SignInError as exc:
+        sentence = _("WebHDFS at {place}: {what}").format(place=exc.place, what=exc)
+        raise UnauthenticatedError(sentence) from exc
     except NoAnswerError as exc:
         if exc.standby is not None:
             raise _refusal(exc.standby, path) from exc
@@ -443,6 +448,8 @@ def _refusal(answer: Answer, path: str) -> StoreError:
     text = _("HDFS refused {path}: {sentence}").format(path=path, sentence=sentence)
     if name == "FileNotFoundException":
         return NotFoundError(text)
+    if status == 401:
+        return UnauthenticatedError(text)
     if name == "StandbyException":
         return StandbyError(text, True)
     permanent = name in _PERMANENT if name else status in _PERMANENT_STATUS

@@ -57,7 +57,7 @@ def test_failure_is_raised_when_waiting(tmp_path: Path) -> None:
         ({"memory": "lots"}, "memory"),
         ({"dry_run": True}, "no job"),
         ({"ps": 2}, "has no tasks to serve"),
-        ({"keytab": "me.keytab"}, "not in this release"),
+        ({"insecure": True}, "not in this release"),
     ],
 )
 def test_wrong_options_are_one_sentence(

@@ -174,7 +174,7 @@ def test_a_driver_that_is_not_there(conf: HadoopConf, tmp_path: Path) -> None:
         channel.ping(1.0)
     (tmp_path / "core-site.xml").unlink()
     with pytest.raises(ConfigError, match=r"holds no core-site\.xml"):
-        channel.kill("application_1_1", 1.0)
+        channel.kill("application_1_1", "", 1.0)
     channel.close()
 
 

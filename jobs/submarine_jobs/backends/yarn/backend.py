@@ -243,7 +243,8 @@ class YarnBackend(Backend):
         if app is None or app.ended:
             return
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
-            self.driver.call(lambda c: c.kill(application_id, self.profile.timeout))
+            user, timeout = self.profile.proxy_user or "", self.profile.timeout
+            self.driver.call(lambda channel: channel.kill(application_id, user, timeout))
         elif app.state != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or expects another attempt, leaves this directory.
             with suppress(StorageError), call_timeout(_CLEAN_SECONDS):

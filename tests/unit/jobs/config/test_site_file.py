@@ -10,6 +10,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from submarine_jobs.config import (
+    SITE_VARIABLE,
     Config,
     check_locked,
     file as config_file,
@@ -17,10 +18,9 @@ from submarine_jobs.config import (
     load_section,
     read_site_file,
 )
-from submarine_jobs.config.file import SITE_VARIABLE, site_file
+from submarine_jobs.config.file import site_file
 from submarine_jobs.config.file_safety import check_site_file
-from submarine_jobs.doctor import DoctorContext, Status, run_checks, site as doctor_site
-from submarine_jobs.doctor.checks import CHECKS
+from submarine_jobs.doctor import CHECKS, DoctorContext, Status, run_checks, site as doctor_site
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import Profile

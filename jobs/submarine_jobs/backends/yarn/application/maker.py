@@ -49,8 +49,12 @@ class ApplicationMaker:
 
     def spec(self, submission: Submission) -> Application:
         """Return the application of a submission; upload missing files to the cache."""
-        if submission.coordinator is not None:
-            return self._gang(submission)
+        gang = submission.coordinator is not None
+        made = self._gang(submission) if gang else self._single(submission)
+        return replace(made, user=self._profile.proxy_user or "")
+
+    def _single(self, submission: Submission) -> Application:
+        """Return the application of a job of one task."""
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         archive, jvm_options = self._archive_and_options()
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)

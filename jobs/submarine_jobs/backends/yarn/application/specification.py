@@ -73,7 +73,13 @@ class Service:
 
 @dataclass(frozen=True)
 class Application:
-    """An application."""
+    """An application.
+
+    Parameters
+    ----------
+    user
+        User on whose behalf the submitting service acts; empty: the driver's own.
+    """
 
     name: str
     queue: str
@@ -81,6 +87,7 @@ class Application:
     master: Master
     services: dict[str, Service] = field(default_factory=dict)
     max_attempts: int = 1
+    user: str = ""
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the JSON form of skein."""

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from submarine_jobs.backends.yarn.cluster.certificates import authorities
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.errors import ClusterError, ConfigError
+from submarine_jobs.errors import ConfigError, TicketError
 from submarine_jobs.model import Profile, hadoop_user
 from submarine_runtime.cluster_http import Access, simple_access
 from submarine_runtime.kerberos import (
@@ -26,21 +26,6 @@ from submarine_runtime.translation import _
 _RULES = "hadoop.security.auth_to_local"
 #: Seconds for which the state of a ticket is kept. Reading it takes about a millisecond.
 _FRESH = 5.0
-
-
-class TicketError(ClusterError):
-    """There is no valid Kerberos ticket, or the cluster does not accept it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            _("The cluster requires a Kerberos ticket: {reason}.").format(
-                reason=reason.rstrip(".")
-            ),
-            _(
-                "Get one with `submarine login` or kinit, or set keytab and principal; "
-                "`submarine doctor` shows details."
-            ),
-        )
 
 
 class Identity:

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from submarine_jobs.backends.yarn.cluster.identity import TicketError
-from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_jobs.errors import ClusterError, RefusedError, TicketError
 from submarine_runtime.cluster_http import Access, Answer, NoAnswerError, SignInError
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import ResourceManagerClient

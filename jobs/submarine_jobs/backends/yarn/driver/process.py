@@ -141,7 +141,11 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
         if profile.user and not conf.kerberos:
             env["HADOOP_USER_NAME"] = profile.user
         env.update(tickets.env)
-        for noise in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
+        # The driver signs in as itself; each request names the user for whom it acts.
+        for noise in (
+            *("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
+            "HADOOP_PROXY_USER",
+        ):
             env.pop(noise, None)
         options = profile.settings.get("driver_java_options", "").split() or list(JVM_OPTIONS)
         options += tickets.jvm_options

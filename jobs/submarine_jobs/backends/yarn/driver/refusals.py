@@ -156,10 +156,19 @@ TABLE: tuple[Refusal, ...] = (
         gettext_noop("Check the DataNodes: `submarine doctor`."),
     ),
     _row(
-        r"Kerberos|GSSException|kinit",
+        r"User: ?(\S+) is not allowed to impersonate (\S+)",
+        JobRefusedError,
+        gettext_noop("The cluster does not allow {0} to act for {1}."),
+        gettext_noop("Operators: hadoop.proxyuser.NAME.hosts and .users (or .groups)."),
+    ),
+    _row(
+        r"Kerberos|GSSException|kinit|Login failure for user",
         ClusterError,
         gettext_noop("The cluster asks for a Kerberos ticket."),
-        gettext_noop("Run kinit, then try again."),
+        gettext_noop(
+            "Get one with `submarine login` or kinit, or set keytab and principal; "
+            "`submarine doctor` shows details."
+        ),
     ),
     _row(
         r"(?:Call From|Failed on local).*?(?:to|destination host is:) \S*?:(\d+).*?"

@@ -60,7 +60,7 @@ class Channel(Protocol):
     def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
         """Submit an application; return its id."""
 
-    def kill(self, application_id: str, timeout: float) -> None:
+    def kill(self, application_id: str, user: str, timeout: float) -> None:
         """Kill an application."""
 
 
@@ -116,9 +116,15 @@ class DriverChannel:
         checked = import_skein().ApplicationSpec.from_dict(dict(spec))
         return str(self._call("submit", checked.to_protobuf(), timeout).id)
 
-    def kill(self, application_id: str, timeout: float) -> None:
-        """Kill an application; no error if there is none with that id."""
-        request = self._proto.KillRequest(id=application_id, user="")
+    def kill(self, application_id: str, user: str, timeout: float) -> None:
+        """Kill an application; no error if there is none with that id.
+
+        Parameters
+        ----------
+        user
+            As ``Application.user``.
+        """
+        request = self._proto.KillRequest(id=application_id, user=user)
         try:
             self._call("kill", request, timeout)
         except RefusedError as exc:

@@ -68,9 +68,9 @@ class SubprocessChannel:
         """See ``DriverChannel.submit``."""
         return str(self.run(submit, spec, timeout, timeout=timeout))
 
-    def kill(self, application_id: str, timeout: float) -> None:
+    def kill(self, application_id: str, user: str, timeout: float) -> None:
         """See ``DriverChannel.kill``."""
-        self.run(kill, application_id, timeout, timeout=timeout)
+        self.run(kill, application_id, user, timeout, timeout=timeout)
 
 
 def start_driver(profile: Mapping[str, Any], conf: str) -> None:
@@ -88,9 +88,11 @@ def submit(profile: Mapping[str, Any], conf: str, spec: Mapping[str, Any], timeo
     return _driver(profile, conf).call(lambda channel: channel.submit(spec, timeout))
 
 
-def kill(profile: Mapping[str, Any], conf: str, application_id: str, timeout: float) -> None:
+def kill(
+    profile: Mapping[str, Any], conf: str, application_id: str, user: str, timeout: float
+) -> None:
     """Kill an application."""
-    _driver(profile, conf).call(lambda channel: channel.kill(application_id, timeout))
+    _driver(profile, conf).call(lambda channel: channel.kill(application_id, user, timeout))
 
 
 def _driver(profile: Mapping[str, Any], conf: str) -> Driver:

@@ -10,7 +10,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from submarine_jobs.backends.yarn.cluster import HadoopConf, TicketError, credential_of
+from submarine_jobs.backends.yarn.cluster import HadoopConf, credential_of
+from submarine_jobs.errors import TicketError
 from submarine_jobs.model import Profile
 from submarine_runtime.kerberos import GssError, copy_to_cache
 
