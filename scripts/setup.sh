@@ -163,6 +163,9 @@ setup_java() {
     install "no Java 17 or newer was found" "$package"
   fi
   command -v mvn >/dev/null 2>&1 || install "Maven (mvn) was not found" maven
+  # For the clients of a minicluster with Kerberos.
+  .venv/bin/python -c 'import ctypes; ctypes.CDLL("libgssapi_krb5.so.2")' 2>/dev/null ||
+    install "the Kerberos library was not found" libgssapi-krb5-2
 }
 
 # The server that the Zeppelin interpreter is tested with: a minute of downloads, beside the rest.

@@ -84,6 +84,7 @@ def http_request(
     *,
     body: bytes | None = None,
     content: str = "application/json",
+    accept: str = "application/json",
     access: Access | None = None,
     signed: bool = False,
 ) -> tuple[int, bytes, str]:
@@ -95,6 +96,8 @@ def http_request(
         Body of the request; None: no body.
     content
         Media type of the body.
+    accept
+        Media type of the response.
     access
         The client of a cluster with Kerberos; None: the cluster has none.
     signed
@@ -110,7 +113,7 @@ def http_request(
     RestError
         If there is no answer within 5 s.
     """
-    headers = {"Accept": "application/json", "Content-Type": content}
+    headers = {"Accept": accept, "Content-Type": content}
     try:
         ca = access.ca.read_text() if access and access.ca else ""
         if access and not signed:

@@ -8,24 +8,35 @@ import socket
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster.cli import minicluster
 from submarine_minicluster.hadoop import (
+    HUB,
     QUEUES,
+    USERS,
     capacity_scheduler,
+    ensure_certificates,
     jars,
     maven,
+    password,
     port_names,
+    refresh_tickets,
     resourcemanager,
     write_configuration,
+    write_kerberos,
 )
 from submarine_minicluster.hadoop.daemons import last_errors
+from submarine_minicluster.hadoop.spnego import SpnegoError, negotiate
 from submarine_minicluster.layout import Layout
+from submarine_minicluster.lifecycle import choose_settings
 from submarine_minicluster.machine import check_host_name, choose_ports, is_free_port, java
 from submarine_minicluster.settings import SavedCluster, parse_memory
 
@@ -99,10 +110,7 @@ def test_configuration_files_are_consistent(tmp_path):
     saved = SavedCluster(Settings(nodes=2, gpus=3), "/java", chosen, ("ada",))
     write_configuration(layout, saved, tmp_path / "lib")
 
-    def read(path: Path) -> dict[str, str]:
-        root = ElementTree.parse(path).getroot()
-        return {entry.findtext("name", ""): entry.findtext("value", "") for entry in root}
-
+    read = read_site
     client = read(layout.client_conf / "yarn-site.xml")
     server = read(layout.conf("resourcemanager") / "yarn-site.xml")
     assert client.items() <= server.items()
@@ -122,6 +130,159 @@ def test_configuration_files_are_consistent(tmp_path):
     shares = [int(queues[f"yarn.scheduler.capacity.root.{q}.capacity"]) for q in QUEUES]
     assert sum(shares) == 100
     assert queues["yarn.scheduler.capacity.root.narrow.maximum-am-resource-percent"] == "0.1"
+
+
+def read_site(path: Path) -> dict[str, str]:
+    root = ElementTree.parse(path).getroot()
+    return {entry.findtext("name", ""): entry.findtext("value", "") for entry in root}
+
+
+def secure_layout(tmp_path: Path, **options: Any) -> tuple[Layout, SavedCluster]:
+    layout = Layout(tmp_path / "secure")
+    layout.make()
+    settings = Settings(kerberos=True, **options)
+    users = (*USERS, HUB)
+    saved = SavedCluster(
+        settings, "/java", choose_ports(port_names(1, kerberos=True), set()), users
+    )
+    write_kerberos(layout, saved)
+    write_configuration(layout, saved, tmp_path / "lib")
+    return layout, saved
+
+
+def test_a_secure_cluster_has_one_host_name_and_private_keytabs(tmp_path):
+    layout, saved = secure_layout(tmp_path, https=True, token_max_lifetime=150)
+    client = {path.stem: read_site(path) for path in layout.client_conf.glob("*.xml")}
+    every = {name: value for site in client.values() for name, value in site.items()}
+    assert not [name for name in every if "keytab" in name or "spnego" in name]
+    assert not [value for value in every.values() if "127.0.0.1" in value]
+    assert every["dfs.namenode.kerberos.principal"] == "hdfs/localhost@MINICLUSTER.TEST"
+    assert every["dfs.namenode.https-address"] == f"localhost:{saved.ports['namenode-http']}"
+    assert every["ssl.client.truststore.location"] == str(layout.truststore)
+    assert every["yarn.log.server.url"].startswith("https://localhost:")
+    assert {every["dfs.http.policy"], every["yarn.http.policy"]} == {"HTTPS_ONLY"}
+    assert "ignore.secure.ports.for.testing" not in every
+    namenode = read_site(layout.conf("namenode") / "hdfs-site.xml")
+    assert namenode["dfs.namenode.keytab.file"] == str(layout.keytab("hdfs"))
+    assert namenode["dfs.namenode.delegation.token.max-lifetime"] == "150000"
+    assert namenode["dfs.permissions.enabled"] == "true"
+    core = read_site(layout.conf("nodemanager-0") / "core-site.xml")
+    assert core["hadoop.proxyuser.hub.users"] == "alice,bob"
+    assert core["ipc.client.connect.max.retries"] == "100"
+    assert not [name for name in core if "proxyuser.yarn" in name]
+    node = read_site(layout.conf("nodemanager-0") / "yarn-site.xml")
+    assert node["yarn.nodemanager.env-whitelist"].endswith(",JAVA_TOOL_OPTIONS,KRB5_CONFIG")
+    queues = read_site(layout.conf("resourcemanager") / "capacity-scheduler.xml")
+    assert queues["yarn.scheduler.capacity.root.acl_administer_queue"] == " "
+    assert f"kdc = 127.0.0.1:{saved.ports['kdc']}\n" in layout.krb5_conf.read_text()
+    assert layout.principals.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secure_cluster_without_https_has_http_addresses(tmp_path):
+    layout, saved = secure_layout(tmp_path, proxy_user_privileges=True)
+    hdfs = read_site(layout.client_conf / "hdfs-site.xml")
+    assert hdfs["dfs.namenode.http-address"] == f"localhost:{saved.ports['namenode-http']}"
+    assert hdfs["ignore.secure.ports.for.testing"] == "true"
+    assert hdfs["dfs.http.policy"] == "HTTP_ONLY"
+    assert not (layout.client_conf / "ssl-client.xml").exists()
+    core = read_site(layout.conf("resourcemanager") / "core-site.xml")
+    assert core["hadoop.proxyuser.yarn.users"] == "*"
+    rm = read_site(layout.conf("resourcemanager") / "yarn-site.xml")
+    assert rm["yarn.resourcemanager.proxy-user-privileges.enabled"] == "true"
+
+
+def test_passwords_are_random_and_kept(tmp_path):
+    layout, saved = secure_layout(tmp_path)
+    first = [password(layout, user) for user in (*USERS, HUB)]
+    assert len(set(first)) == 3
+    assert all(len(one) >= 16 for one in first)
+    saved.users = (*saved.users, "ada")
+    write_kerberos(layout, saved)
+    assert [password(layout, user) for user in (*USERS, HUB)] == first
+    assert password(layout, "ada") not in first
+    with pytest.raises(MiniclusterError, match=r"no Kerberos user 'eve'. Use one of .*bob.*ada"):
+        password(layout, "eve")
+
+
+@pytest.mark.slow
+def test_certificates_name_the_host_and_are_kept(tmp_path):
+    layout, _ = secure_layout(tmp_path, https=True)
+    ensure_certificates(layout, "localhost")
+    (authority,) = x509.load_pem_x509_certificates(layout.ca.read_bytes())
+    _, server, others = pkcs12.load_key_and_certificates(layout.keystore.read_bytes(), b"changeit")
+    assert server is not None
+    server.verify_directly_issued_by(authority)
+    assert others == [authority]
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    before = layout.keystore.read_bytes()
+    ensure_certificates(layout, "localhost")
+    assert layout.keystore.read_bytes() == before
+
+
+def test_options_that_require_kerberos_are_rejected_without_it():
+    for wrong in ({"https": True}, {"token_max_lifetime": 60}, {"proxy_user_privileges": True}):
+        with pytest.raises(MiniclusterError, match=r"require Kerberos \(--kerberos\)"):
+            Settings(**wrong)
+    with pytest.raises(MiniclusterError, match="ticket_lifetime is 1"):
+        Settings(kerberos=True, ticket_lifetime=1)
+
+
+def test_a_cluster_keeps_its_authentication(tmp_path):
+    old = SavedCluster(Settings(), "/java")
+    with pytest.raises(MiniclusterError, match="was created without Kerberos"):
+        choose_settings("x", old, Settings(kerberos=True), running=False)
+
+
+def test_a_java_without_compiler_is_reported(tmp_path):
+    with pytest.raises(MiniclusterError, match=r"/nowhere/bin/javac does not exist. Install a JDK"):
+        jars.ensure_kdc("3.5.0", JAVA, print)
+    assert not jars.kdc_dir("3.5.0").exists()
+
+
+@pytest.mark.slow
+def test_a_missing_kdc_or_ticket_is_reported(tmp_path):
+    layout, saved = secure_layout(tmp_path)
+    with pytest.raises(MiniclusterError, match="Kerberos gave no ticket: Cannot contact any KDC"):
+        refresh_tickets(layout, saved, "alice")
+    with pytest.raises(SpnegoError, match="no Kerberos ticket from"):
+        negotiate("localhost", ccache=f"FILE:{tmp_path}/absent")
+
+
+def test_start_shows_the_users_of_a_secure_cluster(tmp_path, monkeypatch):
+    def start(self: Minicluster, settings: Settings, progress: object) -> None:
+        self.layout.make()
+        ports = choose_ports(port_names(1, kerberos=True), set())
+        saved = SavedCluster(settings, "/java", ports, (*USERS, HUB))
+        saved.write(self.layout.cluster_file)
+        write_kerberos(self.layout, saved)
+
+    monkeypatch.setattr(Minicluster, "start", start)
+    words = ["start", "--name", "safe", "--kerberos", "--https"]
+    started = CliRunner().invoke(minicluster, words)
+    assert started.exit_code == 0, started.output
+    assert "does not verify" not in started.stderr
+    cluster = Minicluster("safe")
+    assert 'eval "$(submarine minicluster env --name safe --user alice)"' in started.stdout
+    assert cluster.password("bob") in started.stdout
+    assert str(cluster.keytab("hub")) in started.stdout
+    assert str(cluster.ca) in started.stdout
+    exports = CliRunner().invoke(minicluster, ["env", "--name", "safe"]).output
+    assert f"export KRB5_CONFIG={cluster.layout.krb5_conf}\n" in exports
+    assert "KRB5CCNAME" not in exports
+    daemons = json.loads(
+        CliRunner().invoke(minicluster, ["status", "--name", "safe", "--json"]).output
+    )["daemons"]
+    assert daemons[0]["name"] == "kdc"
+    assert cluster.url("namenode").startswith("https://localhost:")
+
+
+def test_a_user_of_a_cluster_without_kerberos_has_no_ticket():
+    cluster = Minicluster("plain")
+    cluster.layout.make()
+    SavedCluster(Settings(), "/java").write(cluster.layout.cluster_file)
+    with pytest.raises(MiniclusterError, match=r"has no Kerberos: .*HADOOP_USER_NAME"):
+        cluster.env("alice")
 
 
 def fake_program(path: Path, text: str) -> Path:
