@@ -5,13 +5,14 @@ system: ``python -I runtime.zip agent --directory DIRECTORY``, for a distributed
 
 A job of one task::
 
-    agent.json secret.json bundle.zip values.zip runtime.zip program/<localized>
+    agent.json secret.json secret-env.json bundle.zip values.zip runtime.zip program/<localized>
 
 A distributed job: the files of the coordinator, and one directory for each role, from which the
 coordinator makes one directory for each task::
 
     coordinator.json secret.json runtime.zip
-    <role>/agent.json secret.json bundle.zip values.zip runtime.zip program/<localized>
+    <role>/agent.json secret.json secret-env.json bundle.zip values.zip runtime.zip
+           program/<localized>
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.inputs import find_copy, localized_entries
 from submarine_runtime.files import replace_file
-from submarine_runtime.protocol import AgentConfig, layout, to_json
+from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 from submarine_runtime.translation import _
 
 RUNTIME = "runtime.zip"
@@ -79,7 +80,10 @@ def localize(submission: Submission, scratch: Path, listen: str = LOOPBACK) -> N
 def _task_files(submission: Submission, directory: Path, agent: AgentConfig, listen: str) -> None:
     storage, job_dir = submission.storage, submission.job_dir
     write_json(directory / layout.AGENT, to_json(replace(agent, listen=listen)))
-    for name in (layout.SECRET, layout.BUNDLE, layout.VALUES):
+    names = [layout.SECRET, layout.BUNDLE, layout.VALUES]
+    if has_secrets(agent.spec, agent.task_role):
+        names.append(layout.SECRET_ENV)
+    for name in names:
         if storage.stat(f"{job_dir}/{name}") is not None:
             storage.download(f"{job_dir}/{name}", directory / name)
             (directory / name).chmod(0o600)

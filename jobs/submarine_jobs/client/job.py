@@ -7,7 +7,7 @@ directory or the cluster.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -237,23 +237,29 @@ class Job:
         """Return the saved versions of the model, oldest first."""
         return outputs.versions(self.directory)
 
-    def rerun(self, *, resume: bool = False, yes: bool = False) -> Job:
+    def rerun(
+        self, *, resume: bool = False, yes: bool = False, say: Callable[[str], None] | None = None
+    ) -> Job:
         """Submit the same bundle and spec again; with ``resume``, from the newest checkpoint.
 
         Parameters
         ----------
         yes
             Allow a job of another user; its code then runs as this user.
+        say
+            Called with a sentence for each value of ``--secret`` that is read again.
 
         Raises
         ------
         RefusedError
-            If the job belongs to another user and ``yes`` is not given.
+            If the job belongs to another user and ``yes`` is not given, or it has ``--secret``.
+        UsageError
+            If a value of ``--secret`` is not in its source any more.
         """
         # cost: the modules of a submission.
         from submarine_jobs.client.repetition import rerun
 
-        return rerun(self, resume=resume, yes=yes)
+        return rerun(self, resume=resume, yes=yes, say=say)
 
     def index_entry(self) -> IndexEntry | None:
         """Return the entry of the job in the local index."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.job_ownership import foreign_owner
 from submarine_jobs.errors import RefusedError, SubmarineError
 from submarine_jobs.model import WorkflowOrigin
-from submarine_jobs.submit import submit
+from submarine_jobs.submit import readable_secret_files, secret_sources, submit
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
@@ -20,18 +21,27 @@ if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
 
 
-def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
+def rerun(
+    job: Job,
+    *,
+    resume: bool = False,
+    yes: bool = False,
+    say: Callable[[str], None] | None = None,
+) -> Job:
     """Submit a new job with the program and options of ``job``.
 
     With ``resume``, the newest checkpoint of ``job`` is restored before the program starts: the
     final checkpoint directory if it was saved, or else the newest complete snapshot.
 
-    The new job runs code of the owner of ``job``: another user's job requires ``yes``.
+    The new job runs code of the owner of ``job``: another user's job requires ``yes``. Values of
+    ``--secret`` are read from their sources again, and ``say`` is called with each source.
 
     Raises
     ------
     RefusedError
-        If the job belongs to another user and ``yes`` is not given.
+        If the job belongs to another user and ``yes`` is not given, or it has ``--secret``.
+    UsageError
+        If a value of ``--secret`` is not in its source any more.
     """
     if not yes and (owner := foreign_owner(job)):
         raise RefusedError(
@@ -52,6 +62,20 @@ def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
         workflow_node=origin.node or None,
         yarn_tags=origin.yarn_tags,
     )
+    if spec.secrets and (owner := foreign_owner(job)):
+        # The specification chooses the files, and the program receives their content.
+        raise RefusedError(
+            _(
+                "{job} is a job of {owner} with --secret {names}: their code would receive "
+                "your values."
+            ).format(job=job.id, owner=one_line(owner, 80), names=", ".join(spec.secrets)),
+            _("Run the program as a job of your own."),
+        )
+    if say is not None:
+        for text in secret_sources(spec.secrets):
+            say(_("--secret is read again: {source}.").format(source=one_line(text)))
+        for text in readable_secret_files(spec):
+            say(_("warning: {text}").format(text=one_line(text)))
     if resume:
         spec = replace(spec, resume_from=job.id)
     with started.submitting():

@@ -54,15 +54,15 @@ def rerun(
 ) -> Outcome:
     """Run a job again: program, options and values as they were.
 
-    It needs nothing but the job's directory. A job of another user runs that user's code as you,
-    so it asks first.
+    It needs nothing but the job's directory, and the sources of --secret, which are read again.
+    A job of another user runs that user's code as you, so it asks first.
     """
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     old = session.job(job)
     why = _("running it again runs their code as you")
     if not confirm_foreign(old, frontend, _("Run"), why, yes=yes, runs_code=True):
         return Outcome(_("Nothing was submitted."), value=None, exit_code=JOB_FAILED)
-    new = old.rerun(resume=resume, yes=True)  # confirmed above
+    new = old.rerun(resume=resume, yes=True, say=frontend.say)  # confirmed above
     facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
     if wait:
         waited = wait_for(new, frontend, on_interrupt=on_interrupt)

@@ -11,6 +11,8 @@ from .option_values import (
     TIMEOUT as TIMEOUT,
     count as count,
     format_param as format_param,
+    format_secret as format_secret,
+    parse_secret as parse_secret,
 )
 from .role_options import (
     ROLE_OPTIONS as ROLE_OPTIONS,

@@ -39,6 +39,14 @@ _AUTHORITY_ONLY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?\Z")
 _SCHEME_ONLY = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESERVED_ENV = ("SUBMARINE_",)
+#: Names that system, YARN and interpreter give a meaning: no secret has one of them, and the value
+#: would change which code runs. ``--env`` may set them.
+_NO_SECRETS = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|BASH_ENV|ENV|IFS|PWD|TMPDIR|LD_.*|PYTHON[A-Z]*"
+    r"|CLASSPATH|JAVA_HOME|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|CONTAINER_ID|YARN_CONTAINER_.*"
+    r"|HADOOP_(?:TOKEN_FILE_LOCATION|CONF_DIR|HOME)|TF_CONFIG|MASTER_(?:ADDR|PORT)"
+    r"|RANK|LOCAL_RANK|WORLD_SIZE|(?:CUDA|NCCL|GLOO|DMLC|HOROVOD|OMPI)_.*"
+)
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _SHARD = ":shard"
 _SHARDED = re.compile(r":shard(?:=([^/:]*))?\Z")
@@ -46,6 +54,15 @@ _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
 _INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
 _PORT_PATH = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*(?:/|$)")
+
+
+def _check_env_name(option: str, name: str) -> None:
+    """Reject a variable that only Submarine sets."""
+    if name.startswith(_RESERVED_ENV):
+        raise UsageError(
+            _("{option} cannot set {name}:").format(option=option, name=name),
+            _("names with SUBMARINE_ are set by Submarine."),
+        )
 
 
 def parse_env(text: str) -> tuple[str, str]:
@@ -62,16 +79,41 @@ def parse_env(text: str) -> tuple[str, str]:
             _("--env {text!r} is not NAME=VALUE.").format(text=text[:60]),
             _("Write for example --env EPOCHS=3."),
         )
-    if name.startswith(_RESERVED_ENV):
-        raise UsageError(
-            _("--env cannot set {name}:").format(name=name),
-            _("names with SUBMARINE_ are set by Submarine."),
-        )
+    _check_env_name("--env", name)
     if "\0" in value or len(value) > MAX_VALUE:
         raise UsageError(
             _("The value of --env {name} holds a NUL or is longer than 32 KiB.").format(name=name)
         )
     return name, value
+
+
+def parse_secret(text: str) -> tuple[str, str]:
+    """Parse ``NAME[=FILE]`` of ``--secret``; FILE is empty if none is named.
+
+    Raises
+    ------
+    UsageError
+        If the name is invalid in a shell or reserved, or FILE is not a path.
+    """
+    name, equals, file = text.partition("=")
+    # A value may have been given by mistake, so the message contains the name only.
+    if not _ENV_NAME.match(name) or (equals and (not file.strip() or not file.isprintable())):
+        raise UsageError(
+            _("--secret {name!r} is not NAME or NAME=FILE.").format(name=name[:60]),
+            _("Write for example --secret HF_TOKEN or --secret HF_TOKEN=~/.hf-token."),
+        )
+    _check_env_name("--secret", name)
+    if _NO_SECRETS.fullmatch(name):
+        raise UsageError(
+            _("--secret cannot set {name}:").format(name=name),
+            _("system, cluster or framework give this variable a meaning."),
+        )
+    return name, file
+
+
+def format_secret(name: str, file: str) -> str:
+    """Return ``NAME`` or ``NAME=FILE``."""
+    return format_pair(name, file) if file else name
 
 
 def format_pair(name: str, value: str) -> str:
@@ -438,6 +480,7 @@ COMMAND = ValueType("command", _check_command, prefix=True)
 ARGUMENTS = ValueType("arguments", split_args, shlex.join)
 PYTHON_ENV = ValueType("env", check_python_env, complete=_complete_python_env)
 ENV = ValueType("variable", parse_env, lambda pair: format_pair(*pair))
+SECRET = ValueType("secret", parse_secret, lambda pair: format_secret(*pair))
 QUICKLINK = ValueType("link", parse_quicklink, lambda pair: format_pair(*pair))
 CONF = ValueType("setting", parse_conf, lambda pair: format_pair(*pair))
 PARAM = ValueType("parameter", parse_param, lambda pair: format_param(*pair))

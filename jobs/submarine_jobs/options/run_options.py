@@ -38,6 +38,7 @@ from submarine_jobs.options.option_values import (
     PYTHON_ENV,
     QUICKLINK,
     RETURN,
+    SECRET,
     TIMEOUT,
     WITH,
     choice,
@@ -265,6 +266,13 @@ class RunOptions:
     docker_image: str | None = option("--docker_image", metavar="IMAGE", help="Image of all tasks.")
     env: Mapping[str, str] = option_pairs(
         "--env", ENV, metavar="K=V", help="Environment variable of the program; repeatable."
+    )
+    secrets: Mapping[str, str] = option_pairs(
+        "--secret",
+        SECRET,
+        metavar="NAME[=FILE]",
+        help="Secret variable of the program: the value of the same variable here, or of the "
+        "keyring, or the content of FILE; repeatable.",
     )
     queue: str | None = option(
         "--queue",

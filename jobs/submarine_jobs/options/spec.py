@@ -89,6 +89,7 @@ def check_options(options: RunOptions) -> None:
             _("Name them, for example --return acc."),
         )
     _check_names(options)
+    _check_secrets(options)
     _check_targets(options)
 
 
@@ -267,6 +268,16 @@ def _check_names(options: RunOptions) -> None:
                     _("Give one of them another name."),
                 )
             taken[variable] = name
+
+
+def _check_secrets(options: RunOptions) -> None:
+    """Reject a variable with a value of ``--env`` or of a role, and one of ``--secret``."""
+    for name in options.secrets:
+        if name in options.env or any(name in role.env for role in options.roles):
+            raise UsageError(
+                _("--env and --secret both set {name}.").format(name=name),
+                _("Give one of them; the job directory holds values of --env readable."),
+            )
 
 
 def _localized(options: RunOptions) -> list[tuple[str, Localization]]:

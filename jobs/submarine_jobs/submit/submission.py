@@ -8,6 +8,7 @@ the job. Checks of the program are in ``checks``.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -144,6 +145,7 @@ class _Submit(Generic[JobT]):
         spec = self.spec = valid.spec
         self.plan = valid.plan
         self.reached = valid.reached
+        self.secrets = valid.secrets
         self.storage, self.root = backend.job_root()
         self.started = time.time()
         self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
@@ -187,6 +189,7 @@ class _Submit(Generic[JobT]):
         files = {
             layout.SPEC: self.spec.to_bytes(),
             layout.SECRET: create_secret(self.job_id).to_bytes(),
+            layout.SECRET_ENV: json.dumps(dict(self.secrets)).encode() if self.secrets else None,
             layout.BUNDLE: bundle,
             layout.VALUES: values,
         }

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from submarine_jobs.backends import Backend, Plan
 from submarine_jobs.environments import check_env
@@ -18,6 +18,7 @@ from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, Us
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage
+from submarine_jobs.submit.program_secrets import read_secrets
 from submarine_jobs.submit.site_limits import site_refusals
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.translation import _
@@ -38,12 +39,15 @@ class Validated:
         The plan of the backend; its ``errors`` are one of the refusals.
     reached
         The inputs of the job; empty if they were refused.
+    secrets
+        The values of ``--secret``; empty if one is missing.
     """
 
     spec: JobSpec
     plan: Plan
     reached: StorePaths
     refusals: tuple[SubmarineError, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def validate(
@@ -97,7 +101,12 @@ def validate(
                 check()
             except SubmarineError as error:
                 refusals.append(error)
-    return Validated(spec, plan, reached, tuple(refusals))
+    values: Mapping[str, str] = {}
+    try:
+        values = read_secrets(spec)
+    except UsageError as error:
+        refusals.append(error)
+    return Validated(spec, plan, reached, tuple(refusals), values)
 
 
 def probe_job_root(backend: Backend) -> SubmarineError | None:

@@ -7,9 +7,13 @@ method that breaks its promise.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import secrets
 import time
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +132,21 @@ def _within(
             raise AssertionError(f"{sentence} (not within {seconds:g} s)")
         time.sleep(_PAUSE)
     return value
+
+
+def _all_files(storage: Storage, directory: str) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each file below a directory; archives are unpacked."""
+    for entry in storage.list_directory(directory):
+        path = f"{directory}/{entry.name}"
+        if entry.is_directory:
+            yield from _all_files(storage, path)
+            continue
+        data = storage.read(path)
+        yield path, data
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                for name in archive.namelist():
+                    yield f"{path}/{name}", archive.read(name)
 
 
 def _observe(backend: Backend, job: Job) -> Observation:
@@ -283,6 +302,36 @@ class BackendContract:
         self._ends(job)
         self._leaves_nothing(job)
         assert job.wait(self.subject.patience) == record, "observe must not change a record."
+
+    def test_a_secret_reaches_the_program_only(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Values of ``--secret`` are variables of each task, and nothing keeps them."""
+        here, there = (f"contract-{secrets.token_hex(16)}" for _number in range(2))
+        monkeypatch.setenv("CONTRACT_TOKEN", here)
+        (tmp_path / "key").write_text(there + "\n", encoding="utf-8")
+        (tmp_path / "key").chmod(0o600)
+        source = (
+            "import hashlib, os\n"
+            "for name in ('CONTRACT_TOKEN', 'CONTRACT_KEY'):\n"
+            "    print(hashlib.sha256(os.environ[name].encode()).hexdigest())\n"
+        )
+        sources = {"CONTRACT_TOKEN": "", "CONTRACT_KEY": str(tmp_path / "key")}
+        job = self.jobs.start(source, secrets=sources)
+        record = job.wait(self.subject.patience)
+        assert record.state is State.SUCCEEDED, record.detail
+        digests = [hashlib.sha256(value.encode()).hexdigest() for value in (here, there)]
+        assert job.log("stdout").data.decode().split() == digests, (
+            "submit must localize secret-env.json, with the values of --secret, for the agent."
+        )
+        submission = repr(self.jobs.submissions[-1])
+        storage, directory = job.directory.storage, job.directory.path
+        for name, data in _all_files(storage, directory):
+            for value in (here, there):
+                assert value.encode() not in data, f"{name} holds the value of a secret."
+                assert value not in submission
+        self._ends(job)
+        self._leaves_nothing(job)
 
     def test_a_failed_program_is_recorded(self) -> None:
         """The exit code is that of the program, and the end is reported."""

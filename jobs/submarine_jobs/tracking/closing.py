@@ -11,10 +11,11 @@ import os
 import secrets
 import socket
 import time
+from contextlib import suppress
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Observation
-from submarine_jobs.errors import JobNotFoundError, NoRoomError
+from submarine_jobs.errors import JobNotFoundError, NoRoomError, StorageError
 from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
 from submarine_jobs.tracking.event_folding import base_record, fold
@@ -41,7 +42,12 @@ _SILENT = frozenset(
 
 
 def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
-    """Publish ``record`` unless the job has a record; return the published one."""
+    """Publish ``record`` unless the job has a record; return the published one.
+
+    The values of ``--secret`` are deleted, because the job that would delete them has ended.
+    """
+    with suppress(StorageError):  # The record may still be published.
+        directory.storage.delete(directory.file(layout.SECRET_ENV))
     if directory.publish_json_exclusive(layout.RECORD, record.to_json()):
         return record
     return directory.record() or record

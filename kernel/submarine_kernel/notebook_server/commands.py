@@ -45,6 +45,7 @@ PLACE = together([profile_option, backend_option])
 #: Options of ``run`` that ``start`` has too.
 _RUN_OPTIONS = (
     "env",
+    "secrets",
     "quicklinks",
     "files",
     "archives",
@@ -97,6 +98,12 @@ _RUN_OPTIONS = (
     help="Directory of Zeppelin on the node.",
 )
 @run_option("env", heading="Environment", help="Environment variable; repeatable.")
+@run_option(
+    "secrets",
+    heading="Environment",
+    help="Secret variable: the value of the same variable here, or of the keyring, or the content "
+    "of FILE; repeatable.",
+)
 @run_option("files", heading="Data", help="Copy a file to the container; repeatable.")
 @run_option(
     "archives",

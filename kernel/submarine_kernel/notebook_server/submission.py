@@ -17,6 +17,7 @@ from submarine_jobs.frontends import Frontend, SubmitProgress
 from submarine_jobs.model import NOTEBOOK_ROLE, parse_python_env
 from submarine_jobs.options import RoleOptions, RunOptions, spec_from_options
 from submarine_jobs.program import Bundle
+from submarine_jobs.submit import readable_secret_files
 from submarine_kernel.notebook_server.access import LINKS
 from submarine_runtime.protocol import SourceMap
 from submarine_runtime.translation import _
@@ -98,6 +99,8 @@ def submit_notebook(request: NotebookRequest, frontend: Frontend) -> Job:
         raise RefusedError(" ".join(plan.errors), _("Nothing was submitted."))
     for warning in plan.warnings:
         frontend.say(_("warning: {warning}").format(warning=warning))
+    for text in readable_secret_files(spec):
+        frontend.say(_("warning: {warning}").format(warning=text))
     with SubmitProgress(frontend) as line:
         return session.submit(spec, bundle, None, plan, line.show)
 

@@ -17,7 +17,7 @@ from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, cancel_sentence, layout
-from submarine_runtime.record import complete_record, final_record
+from submarine_runtime.record import complete_record, delete_secrets, final_record
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
 from submarine_runtime.translation import _
@@ -63,9 +63,11 @@ class Shutdown:
         outcome = loop.job.verdict.outcome
         deadline = time.monotonic() + max(STOPPED_TIMEOUT, self._config.save_grace)
         self._publisher.stop(min(30.0, self._config.save_grace))
+        # No agent starts a program any more.
+        wait = loop.server.poll  # Clients still receive answers.
+        delete_secrets(self._config.spec, self._store, loop.status, deadline, wait)
         self._complete_record(outcome)
         code = 0 if outcome.reason is EndReason.SUCCEEDED else 1
-        wait = loop.server.poll  # Clients still receive answers.
         try:
             retry(self._publisher.flush, deadline, wait=wait, store=self._store)
             if not retry(
@@ -152,6 +154,7 @@ class Shutdown:
         self._complete_record(outcome)
         self._publisher.flush(store)
         self._publish(store)
+        delete_secrets(self._config.spec, store, self._loop.status, time.monotonic())
 
     def _complete_record(self, outcome: Outcome) -> None:
         """Write the outcome into the record, with its event."""

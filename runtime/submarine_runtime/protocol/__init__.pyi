@@ -68,6 +68,7 @@ from .spec import (
     NamedInput as NamedInput,
     Resources as Resources,
     Role as Role,
+    has_secrets as has_secrets,
     is_tensorboard as is_tensorboard,
 )
 from .states import TRANSITIONS as TRANSITIONS, State as State, may_follow as may_follow

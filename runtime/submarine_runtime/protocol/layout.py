@@ -9,6 +9,7 @@
         bundle.zip         program, modules, .submarine/sourcemap.json, notebook snapshot
         values.zip         values of --with, if there are any
         secret.json        0600: token, certificate and key of this job's agent
+        secret-env.json    0600: values of --secret, if there are any; deleted at the end
         application.json   the backend's name of the job, once accepted
         claim.json         exclusive: the one container that may run the program
         cancel.json        exclusive: a request to cancel
@@ -48,6 +49,8 @@ SPEC = "spec.json"
 BUNDLE = "bundle.zip"
 VALUES = "values.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
+#: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
+SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
 APPLICATION = "application.json"
 CLAIM = "claim.json"
 #: Key of a claim that no container holds: a client closes a job that was not submitted.

@@ -95,6 +95,11 @@ def is_tensorboard(role: Role) -> bool:
     return (role.command or "").startswith(TENSORBOARD_COMMAND)
 
 
+def has_secrets(spec: JobSpec, role: Role) -> bool:
+    """Whether the tasks of a role receive the values of ``--secret``; a TensorBoard does not."""
+    return bool(spec.secrets) and not is_tensorboard(role)
+
+
 @dataclass(frozen=True)
 class NamedInput:
     """``--input NAME=URI[:shard]``: fetched before start, path in ``SUBMARINE_INPUT_<NAME>``.
@@ -183,6 +188,9 @@ class JobSpec:
         Return the values of every rank, not only of rank 0.
     keep
         Patterns of files in the working directory to save as outputs.
+    secrets
+        ``--secret``: NAME -> the file with the value, as it was typed; empty: the environment of
+        the submitting process, or the keyring. The values are in ``layout.SECRET_ENV``.
     require_collective
         Fail the job if its tasks never open the port of their rendezvous.
     run_id
@@ -237,6 +245,7 @@ class JobSpec:
     require_collective: bool = False
     return_all_ranks: bool = False
     keep: tuple[str, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict)
     version: int = SPEC_VERSION
 
     @property

@@ -2,6 +2,7 @@ from .initial import initial_record as initial_record, new_record as new_record
 from .publication import (
     EventSegments as EventSegments,
     complete_record as complete_record,
+    delete_secrets as delete_secrets,
     final_record as final_record,
     live_address as live_address,
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.protocol import layout
+from submarine_runtime.protocol import JobSpec, layout
 from submarine_runtime.record.status import Status
-from submarine_runtime.storage import Store
+from submarine_runtime.storage import Store, StoreError, retry
+from submarine_runtime.translation import _
 
 #: Files that the publication of the record adds, so that the record can include them.
 RECORD_FILES = 1
@@ -60,6 +61,25 @@ def complete_record(status: Status) -> None:
     status.set_record(pending="")
     status.finish()
     status.end_phases(time.time())
+
+
+def delete_secrets(
+    spec: JobSpec,
+    store: Store,
+    status: Status,
+    deadline: float | Callable[[], float],
+    wait: Callable[[float], object] = time.sleep,
+) -> None:
+    """Delete the values of ``--secret`` from the job directory; add a warning if that fails."""
+    if not spec.secrets:
+        return
+    try:
+        retry(lambda: store.delete(layout.SECRET_ENV), deadline, wait=wait, store=store)
+    except StoreError as exc:
+        status.warn(
+            _("The values of --secret were not deleted from the job directory ({file}): {error}")
+            .format(file=layout.SECRET_ENV, error=exc)
+        )  # fmt: skip
 
 
 def final_record(status: Status, store: Store, operations: int = 0, files: int = 0) -> bytes:

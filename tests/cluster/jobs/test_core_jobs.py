@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +26,7 @@ from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import Localization, Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.hadoop import SUPERUSER
-from submarine_runtime.protocol import EndReason, JobRecord, State
+from submarine_runtime.protocol import EndReason, JobRecord, State, layout
 from tests.local.jobs.slow_submission import check_slow_submission
 from tests.submission import Submit, make_job
 from tests.waiting import until
@@ -54,6 +57,54 @@ def finished(session: Session) -> Job:
 
 def phases(record: JobRecord) -> list[str]:
     return [phase.name for phase in record.phases]
+
+
+def _files_with(value: bytes, top: Path) -> list[Path]:
+    """Return the files below a directory of this machine that contain a value."""
+    found = []
+    for path in top.rglob("*"):
+        with contextlib.suppress(OSError):  # YARN removes files meanwhile.
+            if path.is_file() and path.stat().st_size < 16 << 20 and value in path.read_bytes():
+                found.append(path)
+    return found
+
+
+def test_a_secret_reaches_the_tasks_of_a_gang(
+    submit: Submit, minicluster: Minicluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file in HDFS and its localized copies have the value, while the job runs."""
+    value, go = f"core-{secrets.token_hex(16)}", tmp_path / "go"
+    monkeypatch.setenv("CORE_TOKEN", value)
+    digest = hashlib.sha256(value.encode()).hexdigest()
+    source = (
+        "import hashlib, os, time\n"
+        "print(hashlib.sha256(os.environ['CORE_TOKEN'].encode()).hexdigest(), flush=True)\n"
+        f"while not os.path.exists({str(go)!r}):\n    time.sleep(0.1)\n"
+    )
+    job = submit(source, instances=2, framework="any", secrets={"CORE_TOKEN": ""})
+    tasks = ("worker:0", "worker:1")
+    until(lambda: all(job.log("stdout", task=task).data for task in tasks), "a line of each")
+    assert [job.log("stdout", task=task).data.decode() for task in tasks] == [f"{digest}\n"] * 2
+    storage, directory = job.directory.storage, job.directory.path
+    status = f"{minicluster.url('namenode')}/webhdfs/v1{directory}/{layout.SECRET_ENV}"
+    user = json.loads(storage.read(job.directory.file(layout.INTENT)))["user"]
+    with urllib.request.urlopen(f"{status}?op=GETFILESTATUS&user.name={user}", timeout=20) as got:
+        assert json.load(got)["FileStatus"]["permission"] == "600"
+    home = minicluster.layout.root
+    copies = _files_with(value.encode(), home)
+    localized = [path for path in copies if path.name == layout.SECRET_ENV]
+    # The others are blocks of HDFS.
+    assert localized
+    assert [p for p in copies if p not in localized and not p.name.startswith("blk_")] == []
+    assert all(path.stat().st_mode & 0o077 == 0 for path in localized)
+    go.touch()
+    assert job.wait(LIMIT).state is State.SUCCEEDED
+    assert storage.stat(job.directory.file(layout.SECRET_ENV)) is None
+
+    def removed() -> bool:
+        return not _files_with(value.encode(), home)
+
+    until(removed, lambda: f"left: {_files_with(value.encode(), home)}", 60.0)
 
 
 def test_every_ending_has_its_reason(submit: Submit) -> None:

@@ -62,6 +62,12 @@ def test_size_queue_and_priority_of_the_container(tmp_path: Path) -> None:
     assert spec.name == "kernel-gpu"
 
 
+def test_a_kernelspec_names_secrets() -> None:
+    request = KernelRequest("gpu", {"memory": "8G", "secret": ["HF_TOKEN", "KEY=/etc/key"]})
+    spec = spec_of_kernel(load_config({"backend": "yarn"}).profile, request, program())
+    assert spec.secrets == {"HF_TOKEN": "", "KEY": "/etc/key"}
+
+
 def test_the_request_to_yarn_has_the_label_and_the_image(tmp_path: Path) -> None:
     words = ["--memory", "500M", "--gpu", "2", "--node-label", "fast"]
     spec = spec_for(tmp_path, *words, "--docker-image", "registry/kernel:1")

@@ -93,6 +93,7 @@ def test_with_a_runner_commands_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> 
         ({"worker": 3}, "a --num_workers 2 -- --worker 9", "a --worker 3 -- --worker 9"),
         ({"worker_resources": "memory=1G"}, "a --memory 8G --gpu 2", "a --memory 1G"),
         ({"env": {"B": "2"}}, "a --env A=1 --env=B=9", "a --env A=1 --env B=2"),
+        ({"secret": ["A"]}, "a --secret A=x --secret=C", "a --secret A --secret C"),
         ({"spread": "false"}, "a --spread", "a"),
         ({"spread": True, "timeout": "2h"}, "a --timeout=1h", "a --spread --timeout 2h"),
         ({}, "a --gpu 2", "a --gpu 2"),

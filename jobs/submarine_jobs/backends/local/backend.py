@@ -186,6 +186,7 @@ class LocalBackend(Backend):
         scratch = Path(str(handle.get("scratch", "")))
         last_line = local_process.last_log_line(scratch)
         local_process.stop(handle)  # agents that are still running without a coordinator
+        self._remove_secrets(scratch)
         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
         distributed = (scratch / layout.COORDINATOR).exists()
         process = "coordinator" if distributed else "agent"
@@ -210,9 +211,18 @@ class LocalBackend(Backend):
                     if not local_process.is_running(handle):
                         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
 
+    def _is_scratch(self, path: Path) -> bool:
+        return path.parent == self.profile.state_dir.absolute() / "local"
+
+    def _remove_secrets(self, scratch: Path) -> None:
+        """Remove the values of ``--secret``, also of a job without a record yet."""
+        if self._is_scratch(scratch):
+            for above in ("", "*/", "tasks/*/"):
+                for path in scratch.glob(above + layout.SECRET_ENV):
+                    path.unlink(missing_ok=True)
+
     def _remove_if_recorded(self, scratch: Path, job_dir: str) -> None:
-        is_scratch = scratch.parent == self.profile.state_dir.absolute() / "local"
-        if is_scratch and job_dir and os.path.exists(f"{job_dir}/{layout.RECORD}"):
+        if self._is_scratch(scratch) and job_dir and os.path.exists(f"{job_dir}/{layout.RECORD}"):
             shutil.rmtree(scratch, ignore_errors=True)
 
 

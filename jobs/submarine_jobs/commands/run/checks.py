@@ -21,6 +21,7 @@ from submarine_jobs.commands.run.program import Program
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.inputs import localized_entries
 from submarine_jobs.model import is_tensorboard, parse_python_env
+from submarine_jobs.submit import readable_secret_files
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -167,16 +168,19 @@ def _is_executable(python: str) -> bool:
 
 
 def _check_secrets(spec: JobSpec) -> list[Finding]:
-    """Return errors for secrets that would be readable in the job directory."""
+    """Return errors for secrets that would be readable in the job directory, and warnings."""
     fix = _("Let the program read it from a file that only you can read.")
     found = [
+        Finding(Level.WARNING, "secret-file-mode", text) for text in readable_secret_files(spec)
+    ]
+    found += [
         Finding(
             Level.ERROR,
             "secret-in-env",
             _(
                 "--env {name} looks like a secret, and the job directory would hold it readable."
             ).format(name=name),
-            fix=fix,
+            fix=_("Write --secret {name} or --secret {name}=FILE.").format(name=name),
         )
         for name in dict.fromkeys((*spec.env, *(name for role in spec.roles for name in role.env)))
         if _SECRET.search(name)

@@ -11,6 +11,7 @@ from submarine_jobs.display import columns
 from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
 from submarine_jobs.model import TENSORBOARD_COMMAND, format_duration, format_memory
 from submarine_jobs.options import TENSORBOARD_HISTORY
+from submarine_jobs.submit import secret_sources
 from submarine_jobs.text import one_line, size as size_words
 from submarine_runtime.translation import _
 
@@ -91,6 +92,10 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
         lines += ["", *role_lines(spec), ""]
     else:
         lines.append(_("Command     {command}").format(command=_command(spec, spec.worker)))
+    lines += [
+        _("Secret      {source}").format(source=one_line(text))
+        for text in secret_sources(spec.secrets)
+    ]
     if spec.timeout is not None:
         lines.append(_("Timeout     {time}").format(time=format_duration(spec.timeout)))
     return lines

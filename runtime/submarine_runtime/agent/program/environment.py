@@ -1,6 +1,6 @@
 """Command line and environment of the program, and the launcher beside it.
 
-They contain no secrets.
+Only the environment of the program contains the values of ``--secret``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from submarine_runtime.frameworks import Setup
 from submarine_runtime.protocol import (
     TENSORBOARD_COMMAND,
     AgentConfig,
+    has_secrets,
     is_tensorboard,
     layout,
     tunnels,
 )
 from submarine_runtime.storage import Scratch
+from submarine_runtime.translation import _
 
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"
@@ -68,6 +70,11 @@ def program_environment(
         Setup of the framework.
     resources
         GPUs, inputs and ports of the program.
+
+    Raises
+    ------
+    ValueError
+        If a value of ``--secret`` is missing.
     """
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
     variables.update(resources.variables)
@@ -81,6 +88,7 @@ def program_environment(
         places = [os.path.dirname(python), variables.get("PATH") or os.defpath]
         variables["PATH"] = os.pathsep.join(places)
     variables.update({key: _filled(value, config, resources) for key, value in config.env.items()})
+    variables.update(_secrets(config, scratch))
     if config.spec.input_path:
         variables["SUBMARINE_INPUT_PATH"] = config.spec.input_path
     for name, value in resources.inputs.items():
@@ -105,6 +113,27 @@ def program_environment(
             text = given if isinstance(given, str) else json.dumps(given)
             variables[f"SUBMARINE_PARAM_{name.upper().replace('-', '_')}"] = text
     return variables
+
+
+def _secrets(config: AgentConfig, scratch: Scratch) -> dict[str, str]:
+    """Return the values of ``--secret``; raise ValueError if the container lacks one."""
+    if not has_secrets(config.spec, config.task_role):
+        return {}
+    values: Any = None
+    try:
+        with open(scratch.path(layout.SECRET_ENV), encoding="utf-8") as file:
+            values = json.load(file)
+    except (OSError, ValueError):
+        pass  # The next check reports it.
+    found = values if isinstance(values, dict) else {}
+    missing = [name for name in config.spec.secrets if not isinstance(found.get(name), str)]
+    if missing:
+        raise ValueError(
+            _("The container has no value of --secret {names}: {file} was not localized.").format(
+                names=", ".join(missing), file=layout.SECRET_ENV
+            )
+        )
+    return {name: found[name] for name in config.spec.secrets}
 
 
 def program_command(

@@ -19,6 +19,7 @@ from submarine_runtime.record import (
     Status,
     UnsavedFiles,
     complete_record,
+    delete_secrets,
     final_record,
     unsaved_sentences,
 )
@@ -158,6 +159,14 @@ class Finalization:
             self._ship_logs()
         else:
             self.publish_record()
+        # After the record: the container may be killed at any moment.
+        self.delete_secrets()
+
+    def delete_secrets(self) -> None:
+        """Delete the values of ``--secret`` from the job directory."""
+        delete_secrets(
+            self._config.spec, self._store, self._status, self._deadline, wait=self._wait
+        )
 
     def _ship_logs(self) -> None:
         for log in self._logs.values():
@@ -192,6 +201,7 @@ class Finalization:
             time.monotonic() + CHILD_SECONDS,
             longest=CHILD_PAUSE,
         )
+        delete_secrets(self._config.spec, self._store, self._status, time.monotonic())
 
 
 def _run_in_child_process(publish: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.attempt import Attempt
@@ -240,6 +241,9 @@ class SingleTaskAgent:
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
         ending = self._check_collective(ending)
+        closing.delete_secrets()
+        with suppress(OSError):  # On YARN this is a link to a file that the NodeManager removes.
+            os.unlink(self._scratch.path(layout.SECRET_ENV))
         closing.record_ending(ending)
         self._views.finish_page()
         # Allow one attempt for the record, even if saving has used up the time.

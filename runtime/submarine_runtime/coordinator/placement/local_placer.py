@@ -5,6 +5,7 @@ A restarted coordinator finds them by the files in their directories.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -17,7 +18,13 @@ from typing import Any, Mapping
 
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
 from submarine_runtime.processes import ProcessIdentity
-from submarine_runtime.protocol import COORDINATOR_VARIABLE, SEAT_VARIABLE, TASK_VARIABLE, Role
+from submarine_runtime.protocol import (
+    COORDINATOR_VARIABLE,
+    SEAT_VARIABLE,
+    TASK_VARIABLE,
+    Role,
+    layout,
+)
 from submarine_runtime.translation import _
 
 SEAT_FILE = "seat.json"
@@ -121,6 +128,12 @@ class LocalPlacer(Placer):
             time.sleep(0.02)
         for seat in list(self._alive):
             self._signal(seat, signal.SIGKILL)
+        # No agent is started any more, and it may take long until a client removes the directory.
+        root = glob.escape(self._directory)
+        for above in ("*", os.path.join("tasks", "*")):
+            for path in glob.glob(os.path.join(root, above, layout.SECRET_ENV)):
+                with suppress(OSError):
+                    os.unlink(path)
 
     def terminate(self) -> None:
         """See ``Placer.terminate``."""

@@ -75,6 +75,10 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
         ["host", "auto", "path:/opt/env", "archive:hdfs:///e.zip", "docker:a/b:1"]
     ),
     "variable": st.tuples(_NAME.filter(lambda name: not name.startswith("SUBMARINE_")), _WORD),
+    "secret": st.tuples(
+        st.sampled_from(["HF_TOKEN", "WANDB_API_KEY", "A"]),
+        st.just("") | st.sampled_from(["~/.hf", "a=b", "/x y", "-z"]),
+    ),
     "link": st.tuples(_NAME, _NAME.map("http://host:80/".__add__)),
     "setting": st.tuples(_NAME, _NAME),
     "parameter": st.tuples(_NAME, _JSON),

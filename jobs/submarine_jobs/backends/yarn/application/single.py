@@ -28,7 +28,7 @@ from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, ta
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.inputs import container_names
 from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
-from submarine_runtime.protocol import AgentConfig, layout, to_json
+from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 
 TASK_SERVICE = "task"
 #: For the master's JVM; read by Java 9 and later, ignored by Java 8.
@@ -134,6 +134,8 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
         files[layout.BUNDLE] = job_file(layout.BUNDLE)
     if spec.with_names:
         files[layout.VALUES] = job_file(layout.VALUES)
+    if has_secrets(spec, role):
+        files[layout.SECRET_ENV] = job_file(layout.SECRET_ENV)
     environment = submission.environments.get(role.name)
     if environment:
         files[PYTHON_ENV_DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
