@@ -103,13 +103,13 @@ def minicluster() -> None:
     "--token-renew-interval",
     type=int,
     metavar="SECONDS",
-    help="Time in which a delegation token of HDFS must be renewed [default: 1 day].",
+    help="Time in which a delegation token must be renewed [default: 1 day].",
 )
 @click.option(
     "--token-max-lifetime",
     type=int,
     metavar="SECONDS",
-    help="Lifetime of a delegation token of HDFS [default: 7 days].",
+    help="Maximum lifetime of a delegation token [default: 7 days].",
 )
 @click.option(
     "--proxy-user-privileges/--no-proxy-user-privileges",

@@ -81,7 +81,7 @@ class Settings:
     ticket_lifetime, ticket_renewable
         Seconds until a Kerberos ticket expires, and until it cannot be renewed any more.
     token_renew_interval, token_max_lifetime
-        Seconds until a delegation token of HDFS must be renewed, and until it expires.
+        Seconds until a delegation token of HDFS or YARN must be renewed, and until it expires.
     proxy_user_privileges
         Whether the ResourceManager gets new HDFS tokens for an application whose own ones expire.
     """

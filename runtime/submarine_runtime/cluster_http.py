@@ -64,11 +64,12 @@ class Authentication:
 
     Attributes
     ----------
-    in_containers
-        ``JobStore.authentication`` of the jobs of such a client.
+    in_containers, token_interval
+        ``JobStore.authentication`` and ``JobStore.token_interval`` of the jobs of such a client.
     """
 
     in_containers = "simple"
+    token_interval = 0.0
 
     def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """Add what authenticates a request.
@@ -86,8 +87,8 @@ class Authentication:
             If there is no valid ticket or token.
         """
 
-    def answered(self, place: str, status: int, headers: Mapping[str, str]) -> bool:
-        """Handle a response; return whether a request with status 401 is worth a second try."""
+    def answered(self, place: str, answer: Answer) -> bool:
+        """Handle a response; return whether a second attempt has another authentication."""
         return False
 
 
@@ -457,8 +458,7 @@ class HttpClient:
             finally:
                 if not self._keep_alive:
                     connection.close()
-            again = authentication.answered(place, answer.status, answer.headers)
-            if last or not again or answer.status != 401:
+            if not authentication.answered(place, answer) or last:
                 break
         return answer
 

@@ -162,6 +162,10 @@ class AgentClient:
         """Renew the lease of the job."""
         self._request("POST", wire.RENEW, b"{}")
 
+    def send_tokens(self, text: str) -> None:
+        """Deliver fresh delegation tokens."""
+        self._request("POST", wire.TOKENS, json.dumps({"tokens": text}).encode())
+
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Upload the current model directory as a new version; return its JSON."""
         order = json.dumps({"name": name}).encode()

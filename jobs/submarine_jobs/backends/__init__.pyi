@@ -1,5 +1,6 @@
 from .base import (
     Backend as Backend,
+    FreshTokens as FreshTokens,
     Handle as Handle,
     Observation as Observation,
     Plan as Plan,

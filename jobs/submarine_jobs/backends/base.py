@@ -79,6 +79,13 @@ class Submission:
     on_step: Callable[[str], None] = lambda step: None
 
 
+@dataclass(frozen=True)
+class FreshTokens:
+    """Credentials that a client delivers to its running jobs; see ``wire.TOKENS``."""
+
+    text: str = field(repr=False)
+
+
 class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is the word
     """State of a job according to the backend; coarser than ``State``.
 
@@ -217,6 +224,18 @@ class Backend(ABC):
         Raises ClusterError if the cluster does not answer within the timeout.
         """
         return None
+
+    def fresh_tokens(self) -> FreshTokens | None:
+        """Return fresh credentials for running jobs; None if jobs on this backend need none.
+
+        Raises ClusterError if they cannot be obtained.
+        """
+        return None
+
+    @property
+    def token_interval(self) -> float:
+        """Seconds between two deliveries of ``fresh_tokens`` to a job; 0: none."""
+        return 0.0
 
     def overview(self) -> Overview:
         """Return queues and nodes and their use; empty if the backend has none.

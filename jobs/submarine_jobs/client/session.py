@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
     from submarine_jobs.backends import Backend, Plan
     from submarine_jobs.client.job import Job
+    from submarine_jobs.client.token_deliveries import TokenDeliveries
     from submarine_jobs.client.watcher import Watcher
     from submarine_jobs.environments import Progress
     from submarine_jobs.model import JobSpec
@@ -89,7 +91,9 @@ class Session:
 
         data = bundle.zip_bytes() if bundle else None
         with started.submitting():
-            return submit(self, spec, data, values, plan, progress, claim)
+            job = submit(self, spec, data, values, plan, progress, claim)
+        self.token_deliveries.keep(job.id, time.time(), job)
+        return job
 
     def begin_job(self, job_id: str, name: str, backend: Backend, directory: JobDirectory) -> Job:
         """Return the object of a job that is about to be submitted, and list it as started."""
@@ -133,6 +137,14 @@ class Session:
         from submarine_jobs.client.watcher import Watcher
 
         return Watcher(self, interval=self.view_interval)
+
+    @functools.cached_property
+    def token_deliveries(self) -> TokenDeliveries:
+        """The deliveries of fresh credentials to running jobs, with their background thread."""
+        # cost: the clients of ports, which `list` does not need.
+        from submarine_jobs.client.token_deliveries import TokenDeliveries
+
+        return TokenDeliveries(self)
 
     def describe(self) -> Mapping[str, Any]:
         """Return the names of profile and backend, for messages."""

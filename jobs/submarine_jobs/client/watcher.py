@@ -11,6 +11,7 @@ import contextlib
 import functools
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -121,6 +122,9 @@ class Watcher:
         """
         handle = self._session.job(job) if isinstance(job, str) else job
         first = first_record(handle)
+        if not first.state.ended:
+            created = first.created or time.time()
+            self._session.token_deliveries.keep(handle.id, created, handle)
         number = next(self._numbers)
         loop = self._running_loop()
 

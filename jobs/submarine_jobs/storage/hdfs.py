@@ -164,7 +164,7 @@ class HdfsStorage(ClientStorage):
 
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
-        return container_store(path, self._webhdfs, self._user, self._access)
+        return container_store(path, self._webhdfs, self._user, self._access, self.prefix)
 
     def _write_data(self, client: Any, path: str, data: bytes, mode: int) -> None:
         """Write a small file through WebHDFS (10 to 30 ms) and any other through hdfs-native.

@@ -164,17 +164,22 @@ class WebHdfsStorage(ClientStorage):
 
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
-        return container_store(path, self._webhdfs, self._user, self._access)
+        return container_store(path, self._webhdfs, self._user, self._access, self.prefix)
 
 
-def container_store(path: str, urls: Sequence[str], user: str | None, access: Access) -> JobStore:
+def container_store(
+    path: str, urls: Sequence[str], user: str | None, access: Access, default_fs: str
+) -> JobStore:
     """Return a directory on HDFS for containers, which sign in with tokens where tickets rule."""
+    place = default_fs.removeprefix("hdfs://")
     return JobStore(
         kind="webhdfs",
         path=path,
         webhdfs=list(urls),
         user=user,
         authentication=access.authentication.in_containers,
+        namenode=place if ":" in place else "",
+        token_interval=access.authentication.token_interval,
         ca=access.ca,
     )
 

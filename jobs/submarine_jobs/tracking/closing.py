@@ -44,10 +44,11 @@ _SILENT = frozenset(
 def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
     """Publish ``record`` unless the job has a record; return the published one.
 
-    The values of ``--secret`` are deleted, because the job that would delete them has ended.
+    Values of ``--secret`` and tokens are deleted, because the job that would delete them has ended.
     """
-    with suppress(StorageError):  # The record may still be published.
-        directory.storage.delete(directory.file(layout.SECRET_ENV))
+    for name in (layout.SECRET_ENV, layout.TOKENS):
+        with suppress(StorageError):  # The record may still be published.
+            directory.storage.delete(directory.file(name))
     if directory.publish_json_exclusive(layout.RECORD, record.to_json()):
         return record
     return directory.record() or record

@@ -11,7 +11,7 @@ from pathlib import Path
 from submarine_minicluster.hadoop.config import SUPERUSER, Properties
 from submarine_minicluster.hadoop.kerberos import HUB, USERS, WEB, service_principal
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.settings import SavedCluster
+from submarine_minicluster.settings import SavedCluster, Settings
 
 # The directory of the cluster protects the files; Java requires a password.
 STORE_PASSWORD = "changeit"  # noqa: S105
@@ -80,6 +80,7 @@ def _client(saved: SavedCluster) -> dict[str, Properties]:
             "dfs.namenode.kerberos.principal": hdfs,
             "dfs.datanode.kerberos.principal": hdfs,
             "dfs.http.policy": policy,
+            **_token_lifetimes("dfs.namenode", settings),
             # A DataNode with an unprivileged port requires both, or neither and no check of ports.
             **(
                 {"dfs.data.transfer.protection": "authentication"}
@@ -94,11 +95,21 @@ def _client(saved: SavedCluster) -> dict[str, Properties]:
             "yarn.log.server.web-service.url": f"{history}/ws/v1/history",
             "yarn.resourcemanager.principal": yarn,
             "yarn.nodemanager.principal": yarn,
+            **_token_lifetimes("yarn.resourcemanager", settings),
         },
         "mapred-site": {
             "mapreduce.jobhistory.http.policy": policy,
             "mapreduce.jobhistory.principal": mapred,
         },
+    }
+
+
+def _token_lifetimes(service: str, settings: Settings) -> Properties:
+    """Return the lifetimes of delegation tokens; clients read them too."""
+    prefix = f"{service}.delegation.token"
+    return {
+        f"{prefix}.renew-interval": str(settings.token_renew_interval * 1000),
+        f"{prefix}.max-lifetime": str(settings.token_max_lifetime * 1000),
     }
 
 
@@ -138,10 +149,6 @@ def _daemon(layout: Layout, saved: SavedCluster) -> dict[str, Properties]:
             "dfs.datanode.keytab.file": str(layout.keytab("hdfs")),
             "dfs.web.authentication.kerberos.principal": web,
             "dfs.web.authentication.kerberos.keytab": web_keytab,
-            "dfs.namenode.delegation.token.renew-interval": str(
-                settings.token_renew_interval * 1000
-            ),
-            "dfs.namenode.delegation.token.max-lifetime": str(settings.token_max_lifetime * 1000),
         },
         "yarn-site": yarn,
         "mapred-site": _login("mapreduce.jobhistory", layout, "mapred", web),

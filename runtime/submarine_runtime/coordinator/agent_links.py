@@ -42,6 +42,7 @@ class AgentLinks:
         self._addresses: dict[str, tuple[str, int]] = {}
         self._saves: dict[str, deque[dict[str, Any]]] = {}
         self._storage_waits: dict[str, str] = {}
+        self._tokens = ""
 
     def get(self, seat: str) -> Connection | None:
         """Return the connection of a seat; None while its agent is not connected."""
@@ -125,6 +126,14 @@ class AgentLinks:
         self._connections[seat] = connection
         if old is not None and old is not connection:
             self._server.close(old)
+        if self._tokens:
+            self._server.send(connection, {"type": "tokens", "tokens": self._tokens})
+
+    def send_tokens(self, text: str) -> None:
+        """Send fresh delegation tokens to all agents, and to those that register later."""
+        self._tokens = text
+        for connection in list(self._connections.values()):
+            self._server.send(connection, {"type": "tokens", "tokens": text})
 
     def set_address(self, event: Mapping[str, Any]) -> None:
         """Store the address of the agent's own port from a ``register`` event."""

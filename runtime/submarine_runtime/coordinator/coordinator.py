@@ -46,6 +46,7 @@ from submarine_runtime.storage import (
     LeaseWatch,
     Store,
     StoreError,
+    TokenRefresh,
     WriteGate,
     application_id,
     cancel_request,
@@ -179,8 +180,20 @@ class Coordinator:
         )
         store.on_wait = survey_store.on_wait = wait_reporter(loop.show_storage_wait)
         self._lease = LeaseWatch(store, config.spec.lease, inbox.expire_lease)
+        self._tokens = TokenRefresh(
+            config.store,
+            store,
+            _warn(inbox, "Tokens"),
+            lambda text: inbox.post({"type": "tokens", "tokens": text}),
+        )
+        self._tokens.start()
         clients = ClientRequests(
-            status, self._secret, loop.links.endpoints, inbox.post, self._lease.renew
+            status,
+            self._secret,
+            loop.links.endpoints,
+            inbox.post,
+            self._lease.renew,
+            self._tokens.receive,
         )
         server.set_handlers(clients.accept, loop.links.receive, loop.links.closed)
         _handle_signals(loop)
@@ -218,6 +231,7 @@ class Coordinator:
         page = self._yarn_page(loop)
         loop.run()
         self._lease.stop()
+        self._tokens.stop()
         reasons.stop()
         if page is not None and not loop.stop_reason:
             page.finish()

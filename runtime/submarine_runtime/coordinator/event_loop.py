@@ -211,6 +211,8 @@ class EventLoop:
             self.stop_reason = self.stop_reason or str(message.get("why") or kind)
         elif kind == "save":
             self.links.save_model(message)
+        elif kind == "tokens":  # Never to the state machine, whose events are in the journal.
+            self.links.send_tokens(message["tokens"])
         elif kind == "note":
             self.status.add_event(message["kind"], message.get("detail", ""), message.get("task"))
         elif kind == "cancel" and self.job.verdict is not None and message.get("again"):

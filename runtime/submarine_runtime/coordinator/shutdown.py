@@ -65,7 +65,7 @@ class Shutdown:
         self._publisher.stop(min(30.0, self._config.save_grace))
         # No agent starts a program any more.
         wait = loop.server.poll  # Clients still receive answers.
-        delete_secrets(self._config.spec, self._store, loop.status, deadline, wait)
+        delete_secrets(self._config, self._store, loop.status, deadline, wait)
         self._complete_record(outcome)
         code = 0 if outcome.reason is EndReason.SUCCEEDED else 1
         try:
@@ -154,7 +154,7 @@ class Shutdown:
         self._complete_record(outcome)
         self._publisher.flush(store)
         self._publish(store)
-        delete_secrets(self._config.spec, store, self._loop.status, time.monotonic())
+        delete_secrets(self._config, store, self._loop.status, time.monotonic())
 
     def _complete_record(self, outcome: Outcome) -> None:
         """Write the outcome into the record, with its event."""

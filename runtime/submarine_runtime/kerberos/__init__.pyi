@@ -4,6 +4,7 @@ from .container import (
     namenode_access as namenode_access,
     resourcemanager_access as resourcemanager_access,
 )
+from .fetching import NoTokenError as NoTokenError, fetch_tokens as fetch_tokens
 from .gssapi import (
     Credential as Credential,
     CredentialState as CredentialState,
@@ -17,11 +18,14 @@ from .gssapi import (
 from .negotiation import Negotiation as Negotiation
 from .tokens import (
     HDFS_TOKEN as HDFS_TOKEN,
+    INVALID_TOKEN as INVALID_TOKEN,
     RM_TOKEN as RM_TOKEN,
     TOKEN_FILE_VARIABLE as TOKEN_FILE_VARIABLE,
     Token as Token,
     TokenFile as TokenFile,
     TokenFormatError as TokenFormatError,
     parse_tokens as parse_tokens,
+    parse_tokens_text as parse_tokens_text,
     token_bytes as token_bytes,
+    tokens_text as tokens_text,
 )

@@ -6,61 +6,81 @@ A container has no ticket. NodeManager and history server accept none of its tok
 from __future__ import annotations
 
 import functools
+import threading
+from abc import abstractmethod
 
-from submarine_runtime.cluster_http import Access, Authentication, SignInError, simple_access
+from submarine_runtime.cluster_http import (
+    Access,
+    Answer,
+    Authentication,
+    SignInError,
+    simple_access,
+)
 from submarine_runtime.kerberos.tokens import (
     HDFS_TOKEN,
+    INVALID_TOKEN,
     RM_TOKEN,
     WEBHDFS_TOKENS,
-    Token,
     TokenFile,
 )
 from submarine_runtime.protocol import JobStore
-from submarine_runtime.translation import _, gettext_noop
+from submarine_runtime.translation import _
 
 #: ``JobStore.authentication`` on a cluster with Kerberos.
 TOKEN = "token"  # noqa: S105 - the name of a method
-_NO_TOKEN = gettext_noop("the container has no delegation token for it")
 
 
-class WebHdfsTokens(Authentication):
-    """Sign in to WebHDFS by a token of the container.
+class TokenAuthentication(Authentication):
+    """Sign in by a token of the container; after its rejection by another one, if there is one.
 
     Parameters
     ----------
-    service
-        Service of the token; empty, or one without a token: the first HDFS token.
+    kinds
+        Kinds of tokens that the server accepts. The first token of the file is used.
     """
 
-    def __init__(self, file: TokenFile, service: str = "") -> None:
-        self._file, self._service = file, service
+    def __init__(self, file: TokenFile, *kinds: str) -> None:
+        self._file, self._kinds = file, kinds
+        self._sent = threading.local()
 
-    def token(self) -> Token | None:
-        """Return the token of the next request."""
-        found = self._file.find(HDFS_TOKEN, *WEBHDFS_TOKENS)
-        own = [token for token in found if token.service == self._service]
-        return next(iter(own or found), None)
+    @abstractmethod
+    def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """Add a token to a request."""
 
     def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """See ``Authentication.sign``."""
-        token = self.token()
-        if token is None:
-            raise SignInError(place, _(_NO_TOKEN))
-        query["delegation"] = token.url_string
+        found = self._file.find(*self._kinds)
+        if not found:
+            raise SignInError(place, _("the container has no delegation token for it"))
+        self._sent.token = found[0]
+        self.add(found[0].url_string, query, headers)
+
+    def answered(self, place: str, answer: Answer) -> bool:
+        """See ``Authentication.answered``."""
+        invalid = answer.status in (401, 403) and INVALID_TOKEN.encode() in answer.body
+        return invalid and self._file.rejected(self._sent.token)
 
 
-class ResourceManagerTokens(Authentication):
-    """Sign in to the ResourceManager by a token of the container."""
+class WebHdfsTokens(TokenAuthentication):
+    """Sign in to WebHDFS."""
 
     def __init__(self, file: TokenFile) -> None:
-        self._file = file
+        super().__init__(file, HDFS_TOKEN, *WEBHDFS_TOKENS)
 
-    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
-        """See ``Authentication.sign``."""
-        token = next(iter(self._file.find(RM_TOKEN)), None)
-        if token is None:
-            raise SignInError(place, _(_NO_TOKEN))
-        headers["X-Hadoop-Delegation-Token"] = token.url_string
+    def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """See ``TokenAuthentication.add``; WebHDFS accepts no header."""
+        query["delegation"] = text
+
+
+class ResourceManagerTokens(TokenAuthentication):
+    """Sign in to the ResourceManager."""
+
+    def __init__(self, file: TokenFile) -> None:
+        super().__init__(file, RM_TOKEN)
+
+    def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """See ``TokenAuthentication.add``."""
+        headers["X-Hadoop-Delegation-Token"] = text
 
 
 @functools.lru_cache(maxsize=1)

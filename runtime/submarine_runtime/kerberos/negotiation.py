@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Mapping
 
-from submarine_runtime.cluster_http import Authentication, SignInError
+from submarine_runtime.cluster_http import Answer, Authentication, SignInError
 from submarine_runtime.kerberos.gssapi import DEFAULT, Credential, GssError, negotiate
 
 _COOKIE = "hadoop.auth"
@@ -18,12 +17,17 @@ class Negotiation(Authentication):
     ----------
     acting_as
         User on whose behalf a service acts (a proxy user of Hadoop); empty: the principal itself.
+    token_interval
+        See ``Authentication``.
     """
 
     in_containers = "token"
 
-    def __init__(self, credential: Credential = DEFAULT, acting_as: str = "") -> None:
+    def __init__(
+        self, credential: Credential = DEFAULT, acting_as: str = "", token_interval: float = 0.0
+    ) -> None:
         self.credential, self.acting_as = credential, acting_as
+        self.token_interval = token_interval
         self._lock = threading.Lock()
         self._cookies: dict[str, str] = {}
 
@@ -41,11 +45,11 @@ class Negotiation(Authentication):
         except GssError as exc:
             raise SignInError(place, str(exc)) from exc
 
-    def answered(self, place: str, status: int, headers: Mapping[str, str]) -> bool:
+    def answered(self, place: str, answer: Answer) -> bool:
         """See ``Authentication.answered``: an expired cookie is replaced by a new negotiation."""
-        cookie = _cookie_of(headers.get("set-cookie", ""))
+        cookie = _cookie_of(answer.headers.get("set-cookie", ""))
         with self._lock:
-            if status == 401:
+            if answer.status == 401:
                 self._cookies.pop(place, None)
                 return True
             if cookie:

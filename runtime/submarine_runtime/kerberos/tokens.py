@@ -22,6 +22,9 @@ TOKEN_FILE_VARIABLE = "HADOOP_TOKEN_FILE_LOCATION"  # noqa: S105 - a name
 HDFS_TOKEN, RM_TOKEN = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"
 WEBHDFS_TOKENS = frozenset({"WEBHDFS delegation", "SWEBHDFS delegation"})
 
+#: Name of Hadoop's exception for a token that has expired, was cancelled, or is of another cluster.
+INVALID_TOKEN = "InvalidToken"  # noqa: S105 - a name
+
 _MAGIC = b"HDTS"
 #: A token file of YARN has a few kilobytes.
 _MAX_FILE = 4 << 20
@@ -50,6 +53,11 @@ class Token:
     password: bytes = field(repr=False)
     kind: str
     service: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Kind and service: a reader needs one token for each."""
+        return self.kind, self.service
 
     @property
     def url_string(self) -> str:
@@ -188,6 +196,22 @@ def _version_1(pair: bytes) -> Token:
     return Token(parts[1].decode(), token[1], token[2], token[3].decode(), token[4].decode())
 
 
+def tokens_text(tokens: Sequence[Token]) -> str:
+    """Return tokens as text for a message to a job."""
+    return " ".join(token.url_string for token in tokens)
+
+
+def parse_tokens_text(text: str) -> list[Token]:
+    """Return the tokens of ``tokens_text``.
+
+    Raises
+    ------
+    TokenFormatError
+        If a word is not a token.
+    """
+    return [Token.from_url_string(word) for word in text.split()]
+
+
 def token_bytes(tokens: Sequence[Token], secrets: bytes = b"\0") -> bytes:
     """Return a token file of version 0, which all Hadoop releases read.
 
@@ -206,6 +230,9 @@ def token_bytes(tokens: Sequence[Token], secrets: bytes = b"\0") -> bytes:
 class TokenFile:
     """The token file of this container; read again when it has changed.
 
+    A fresh token replaces the one that YARN has made. The ResourceManager renews only the latter,
+    so it is kept in memory, and is used again when the fresh one has expired.
+
     Parameters
     ----------
     path
@@ -214,9 +241,31 @@ class TokenFile:
 
     def __init__(self, path: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
         self.path = path or environ.get(TOKEN_FILE_VARIABLE, "")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stamp: tuple[int, int, int] | None = None
         self._tokens: list[Token] = []
+        self._spares: dict[tuple[str, str], Token] = {}
+        self._host_name = ""
+
+    def add_host_name(self, place: str) -> None:
+        """Write the token of the NameNode a second time, with the name of its host.
+
+        Hadoop's own clients look for the IP address, hdfs-native for the name in the URL.
+
+        Parameters
+        ----------
+        place
+            ``host:port`` of the NameNode's RPC interface.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        with self._lock:
+            self._host_name = place
+            if self.tokens():
+                self._write()
 
     def tokens(self) -> list[Token]:
         """Return the tokens; those of the last good state if the file cannot be read now."""
@@ -226,7 +275,13 @@ class TokenFile:
                 stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
                 if stamp != self._stamp:
                     with open(self.path, "rb") as file:
-                        self._tokens = parse_tokens(file.read(_MAX_FILE))
+                        found = parse_tokens(file.read(_MAX_FILE))
+                    others = {one.identifier for one in found if one.service != self._host_name}
+                    self._tokens = [
+                        one
+                        for one in found
+                        if one.service != self._host_name or one.identifier not in others
+                    ]
                     self._stamp = stamp
             except (OSError, TokenFormatError):
                 pass
@@ -239,17 +294,54 @@ class TokenFile:
     def replace(self, fresh: Sequence[Token]) -> None:
         """Write ``fresh`` tokens in place of those of the same kind and service, mode 0600.
 
+        A service may have several names; if there is one token of a kind, a fresh one of this kind
+        replaces it and gets its service.
+
         Readers in this container, such as the program, find either the old or the new file.
 
         Raises
         ------
         OSError
-            If the file cannot be written.
+            If the file cannot be written. This process uses the fresh tokens all the same.
         """
-        current = {(token.kind, token.service): token for token in self.tokens()}
-        for token in fresh:
-            old = current.get((token.kind, token.service))
-            current[token.kind, token.service] = (
-                replace(token, alias=old.alias) if old is not None else token
-            )
-        replace_file(self.path, token_bytes(list(current.values())), mode=0o600)
+        with self._lock:
+            current = {token.key: token for token in self.tokens()}
+            for token in fresh:
+                same = [one for one in current.values() if one.kind == token.kind]
+                old = current.get(token.key) or (same[0] if len(same) == 1 else token)
+                current[old.key] = replace(token, alias=old.alias, service=old.service)
+                if old.identifier != token.identifier:
+                    self._spares.setdefault(old.key, old)
+            self._tokens = list(current.values())
+            self._write()
+
+    def _write(self) -> None:
+        names = {token.service for token in self._tokens}
+        copies = [
+            replace(token, alias=self._host_name, service=self._host_name)
+            for token in self._tokens
+            if self._host_name and self._host_name not in names and token.kind == HDFS_TOKEN
+        ]
+        replace_file(self.path, token_bytes([*self._tokens, *copies[:1]]), mode=0o600)
+
+    def rejected(self, token: Token) -> bool:
+        """Use the other token of the same service, after a server has rejected one.
+
+        Returns
+        -------
+        bool
+            Whether there is another one; a second attempt then uses it.
+        """
+        with self._lock:
+            current = next((one for one in self.tokens() if one.key == token.key), None)
+            if current is not None and current.identifier != token.identifier:
+                return True  # It was replaced in the meantime.
+            spare = self._spares.pop(token.key, None)
+            if spare is None:
+                return False
+            try:
+                self.replace([spare])
+            except OSError:
+                pass  # This process uses it all the same.
+            self._spares.pop(token.key, None)  # The rejected one is not tried again.
+            return True

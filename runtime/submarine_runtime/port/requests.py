@@ -17,6 +17,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from submarine_runtime.port.http_messages import (
+    MAX_BODY,
     RefusedError,
     Request,
     read_body,
@@ -30,9 +31,9 @@ MAX_THREADS = 32
 MAX_STREAMS = 16
 SOCKET_SECONDS = 20.0
 #: Actions whose request must have a body.
-_WITH_BODY = frozenset({wire.CANCEL, wire.SAVE})
+_WITH_BODY = frozenset({wire.CANCEL, wire.SAVE, wire.TOKENS})
 #: Characters of the fields of a body.
-_MAX_FIELDS = {"by": 500, "why": 500, "name": 200}
+_MAX_FIELDS = {"by": 500, "why": 500, "name": 200, "tokens": MAX_BODY}
 #: Carries out an action; returns the content of the response, None: the action is accepted.
 Action = Callable[[Mapping[str, str]], "dict[str, Any] | None"]
 #: Sends bytes to the client; blocks, and raises OSError after it has disconnected.

@@ -40,6 +40,11 @@ class JobStore:
         User of the cluster; the proof of simple authentication.
     authentication
         ``simple``, or ``token``: the container's delegation tokens.
+    namenode
+        ``host:port`` of the NameNode's RPC interface, as in the program's URLs; empty: unknown, or
+        a nameservice.
+    token_interval
+        Seconds between two looks for fresh tokens in the job directory; 0: none.
     ca
         Certificates of the authorities that sign those of the cluster's servers, in PEM; empty:
         those of the node.
@@ -50,6 +55,8 @@ class JobStore:
     webhdfs: list[str] = field(default_factory=list)
     user: str | None = None
     authentication: str = "simple"
+    namenode: str = ""
+    token_interval: float = 0.0
     ca: str = ""
 
 

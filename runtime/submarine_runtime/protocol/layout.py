@@ -50,6 +50,8 @@ BUNDLE = "bundle.zip"
 VALUES = "values.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
+#: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.
+TOKENS = "tokens.txt"
 SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
 APPLICATION = "application.json"
 CLAIM = "claim.json"

@@ -47,6 +47,7 @@ From the coordinator:
 ``ports``      reserve new ports; answered by ``register`` fields ``ports`` in a ``ports`` line
 ``stop``       ``why grace``: end the program; answered by ``state ended``. The agent waits for
                another ``start``
+``tokens``     ``tokens``: fresh delegation tokens of the user (``kerberos.tokens_text``)
 ``save``       ``id name``: upload the model directory now, as a version
 ``leave``      ship the rest and exit; with ``outputs`` false only the logs, because the task
                continues in another container

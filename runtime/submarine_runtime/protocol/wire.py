@@ -27,6 +27,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           are shipped every other second; no body; 202
 ``POST /v1/renew``                        the client that started the job renews its lease; no
                                           body; 202, also for a job without a lease
+``POST /v1/tokens``                       body ``{"tokens": text}``: fresh delegation tokens of the
+                                          user (``kerberos.tokens_text``); 202
 ``GET /v1/tunnel?name=`` (Upgrade)        raw bytes to the target that the program has declared by
                                           that name (``protocol.tunnels``): 101, 404, or 503 if the
                                           target does not accept. A coordinator forwards it to the
@@ -57,6 +59,7 @@ CANCEL = "/v1/cancel"
 SAVE = "/v1/save"
 LOOK = "/v1/look"
 RENEW = "/v1/renew"
+TOKENS = "/v1/tokens"
 LINK = "/v1/link"
 TUNNEL = "/v1/tunnel"
 STAND_DOWN = "/v1/stand_down"

@@ -7,7 +7,8 @@ import os
 import time
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.protocol import JobSpec, layout
+from submarine_runtime.kerberos import TOKEN
+from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, layout
 from submarine_runtime.record.status import Status
 from submarine_runtime.storage import Store, StoreError, retry
 from submarine_runtime.translation import _
@@ -64,21 +65,35 @@ def complete_record(status: Status) -> None:
 
 
 def delete_secrets(
-    spec: JobSpec,
+    config: AgentConfig | CoordinatorConfig,
     store: Store,
     status: Status,
     deadline: float | Callable[[], float],
     wait: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Delete the values of ``--secret`` from the job directory; add a warning if that fails."""
-    if not spec.secrets:
-        return
+    """Delete the files with secrets from the job directory; add a warning if that fails.
+
+    They contain the values of ``--secret``, and delegation tokens.
+    """
+    if config.spec.secrets:
+        _delete_secret(layout.SECRET_ENV, store, status, deadline, wait)
+    if config.store.authentication == TOKEN:
+        _delete_secret(layout.TOKENS, store, status, deadline, wait)
+
+
+def _delete_secret(
+    file: str,
+    store: Store,
+    status: Status,
+    deadline: float | Callable[[], float],
+    wait: Callable[[float], object],
+) -> None:
     try:
-        retry(lambda: store.delete(layout.SECRET_ENV), deadline, wait=wait, store=store)
+        retry(lambda: store.delete(file), deadline, wait=wait, store=store)
     except StoreError as exc:
         status.warn(
-            _("The values of --secret were not deleted from the job directory ({file}): {error}")
-            .format(file=layout.SECRET_ENV, error=exc)
+            _("A file with secrets was not deleted from the job directory ({file}): {error}")
+            .format(file=file, error=exc)
         )  # fmt: skip
 
 

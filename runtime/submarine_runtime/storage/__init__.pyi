@@ -27,5 +27,6 @@ from .store import (
     UnauthenticatedError as UnauthenticatedError,
     UnconfirmedError as UnconfirmedError,
 )
+from .token_refresh import TokenRefresh as TokenRefresh
 from .webhdfs import WebHdfsStore as WebHdfsStore
 from .write_gate import WriteGate as WriteGate

@@ -27,7 +27,7 @@ from submarine_runtime.cluster_http import (
     open_url,
 )
 from submarine_runtime.files import temporary_name
-from submarine_runtime.kerberos import namenode_access
+from submarine_runtime.kerberos import INVALID_TOKEN, namenode_access
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage.store import (
     Appender,
@@ -452,5 +452,8 @@ def _refusal(answer: Answer, path: str) -> StoreError:
         return UnauthenticatedError(text)
     if name == "StandbyException":
         return StandbyError(text, True)
+    if INVALID_TOKEN in f"{name} {sentence}":
+        # A client, or the keytab of the job, may provide another one.
+        return StoreError(_("{text} (it waits for a fresh token)").format(text=text), True)
     permanent = name in _PERMANENT if name else status in _PERMANENT_STATUS
     return StoreError(text, transient=not permanent, full=name.endswith("QuotaExceededException"))

@@ -112,6 +112,7 @@ class JobMonitor:
             lambda: self._watch_index(rows),
             lambda: self._poll_repeatedly(rows, poll),
             lambda: self._discover(session),
+            lambda: _deliver_tokens(session),
         )
         tasks = [asyncio.get_running_loop().create_task(self._repeat(job)) for job in jobs]
         try:
@@ -221,6 +222,13 @@ class JobMonitor:
                 log.info("the job root cannot be searched: %s", error)
             await asyncio.sleep(0.2 if more else DISCOVERY_INTERVAL)
             await self._viewed.wait()
+
+
+async def _deliver_tokens(session: Session) -> None:
+    """Deliver fresh credentials to running jobs, whether or not a page shows them."""
+    while pause := await in_thread(session.token_deliveries.keep_unfinished):
+        await asyncio.sleep(pause)
+    await asyncio.Event().wait()  # forever: nothing is delivered on this cluster
 
 
 SCHEMA = "https://events.jupyter-submarine.org/job_changed/v1"

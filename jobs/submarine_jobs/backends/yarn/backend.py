@@ -16,6 +16,7 @@ from pathlib import Path
 
 from submarine_jobs.backends.base import (
     Backend,
+    FreshTokens,
     Handle,
     Handles,
     Observation,
@@ -38,6 +39,7 @@ from submarine_jobs.backends.yarn.cluster import (
     Identity,
     ResourceManager,
     Survey,
+    TokenSource,
     Waits,
     active_jobs,
     application,
@@ -105,6 +107,19 @@ class YarnBackend(Backend):
         """The ResourceManager's REST interface."""
         urls, access = self.conf.resourcemanagers, self.identity.access
         return ResourceManager(urls, timeout=self.profile.timeout, access=access)
+
+    @cached_property
+    def _tokens(self) -> TokenSource:
+        return TokenSource(self.conf, self.identity, self.profile.timeout)
+
+    def fresh_tokens(self) -> FreshTokens | None:
+        """See ``Backend.fresh_tokens``: delegation tokens, the same for all jobs."""
+        return FreshTokens(self._tokens.text()) if self.identity.kerberos else None
+
+    @property
+    def token_interval(self) -> float:
+        """See ``Backend.token_interval``: a quarter of the tokens' renewal interval."""
+        return self.conf.token_interval if self.identity.kerberos else 0.0
 
     @cached_property
     def waits(self) -> Waits:

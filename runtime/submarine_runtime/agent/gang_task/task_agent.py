@@ -37,7 +37,7 @@ from submarine_runtime.protocol import (
 )
 from submarine_runtime.protocol.layout import split_task
 from submarine_runtime.record import new_record
-from submarine_runtime.storage import Scratch, WriteGate, open_store
+from submarine_runtime.storage import Scratch, TokenRefresh, WriteGate, open_store
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import wait_reporter, write_traceback
 
@@ -79,7 +79,7 @@ class TaskAgent:
             secret,
             self._fields,
             lambda: self._context.status.measures(),
-            orders.add,
+            self._receive,
             self._on_silence,
             self._on_over,
             gate,
@@ -102,6 +102,9 @@ class TaskAgent:
             ),
             logs=LogFiles(scratch),
             ports=Reservation(0),
+        )
+        self._tokens = TokenRefresh(
+            config.store, store, lambda sentence: status.event("warning", sentence)
         )
         self._listener = socket.create_server((config.listen, 0))
         self._registration = Registration(
@@ -151,6 +154,7 @@ class TaskAgent:
         context.devices = self._preparing.devices
         context.measured = context.devices if self._preparing.driver else ()
         failed = failed or self._reserve_ports()
+        self._tokens.start(watch=False)
         context.link.start()
         failed = failed or self._preparing.place()
         if not context.orders.wait_welcome():
@@ -174,6 +178,16 @@ class TaskAgent:
                 self._versions.save(order)
             elif kind == "leave":
                 return leave(context, self._run, order)
+
+    def _receive(self, order: dict[str, Any]) -> None:
+        """Queue an order of the coordinator; tokens are used at once, in the link's thread."""
+        if order.get("type") != "tokens":
+            self._context.orders.add(order)
+            return
+        try:
+            self._tokens.receive(str(order.get("tokens")))
+        except ValueError:
+            self._context.status.event("warning", _("The coordinator sent malformed tokens."))
 
     def _start(self, order: Mapping[str, Any]) -> None:
         before = self._run

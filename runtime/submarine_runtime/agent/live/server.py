@@ -37,6 +37,8 @@ class LiveRequests(PortRequests):
         here.
     on_renew
         Called when the client that started the job renews its lease.
+    on_tokens
+        Called with fresh delegation tokens.
     """
 
     def __init__(
@@ -48,10 +50,12 @@ class LiveRequests(PortRequests):
         on_cancel: Callable[[dict[str, str]], None] | None = None,
         on_save: Callable[[str], dict[str, Any]] | None = None,
         on_renew: Callable[[], None] = lambda: None,
+        on_tokens: Callable[[str], None] = lambda text: None,
     ) -> None:
         actions: dict[str, Callable[[Mapping[str, str]], dict[str, Any] | None]] = {
             wire.LOOK: lambda fields: status.tensorboard_clients.request(),
             wire.RENEW: lambda fields: on_renew(),
+            wire.TOKENS: lambda fields: on_tokens(fields["tokens"]),
         }
         if on_cancel is not None:
             cancel = on_cancel

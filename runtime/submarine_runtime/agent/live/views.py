@@ -49,12 +49,13 @@ class LiveViews:
         on_save: Callable[[str], dict[str, Any]],
         announce: Callable[[str, int], None],
         on_renew: Callable[[], None],
+        on_tokens: Callable[[str], None],
     ) -> None:
         """Open the port, call ``announce`` to publish it, and show the job on YARN.
 
         Parameters
         ----------
-        on_cancel, on_save, on_renew
+        on_cancel, on_save, on_renew, on_tokens
             See ``LiveRequests``.
         announce
             Publishes host and port of the live view.
@@ -78,6 +79,7 @@ class LiveViews:
                 on_cancel,
                 on_save,
                 on_renew,
+                on_tokens,
             )
             server.set_handlers(self._requests.accept)
             server.serve_in_background()

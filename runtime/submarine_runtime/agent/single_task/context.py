@@ -16,7 +16,14 @@ from submarine_runtime.frameworks import process_count, setting_of
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import AgentConfig, EndReason, Member, layout, resolve_links
 from submarine_runtime.record import Status
-from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
+from submarine_runtime.storage import (
+    LeaseWatch,
+    Scratch,
+    Store,
+    StoreError,
+    TokenRefresh,
+    open_store,
+)
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import reachable_host, wait_reporter
 
@@ -30,6 +37,7 @@ class SingleTaskContext:
 
     store: Store
     lease: LeaseWatch
+    tokens: TokenRefresh
     logs: LogFiles
     preparing: Preparation
     shippers: dict[str, LogShipper]
@@ -52,6 +60,7 @@ def single_task_context(
         raise StoreError(str(exc)) from exc
     store.on_wait = wait_reporter(lambda sentence: status.set_record(pending=sentence))
     lease = LeaseWatch(store, config.spec.lease, cancel.expire)
+    tokens = TokenRefresh(config.store, store, status.warn)
     logs = LogFiles(scratch)
     preparing = Preparation(
         config,
@@ -76,7 +85,7 @@ def single_task_context(
             "warning", _("Shipping waits: {sentence}").format(sentence=sentence)
         ),
     )
-    return SingleTaskContext(store, lease, logs, preparing, shippers, publisher)
+    return SingleTaskContext(store, lease, tokens, logs, preparing, shippers, publisher)
 
 
 def single_member(config: AgentConfig) -> tuple[Member, Reservation]:

@@ -164,9 +164,7 @@ class Finalization:
 
     def delete_secrets(self) -> None:
         """Delete the values of ``--secret`` from the job directory."""
-        delete_secrets(
-            self._config.spec, self._store, self._status, self._deadline, wait=self._wait
-        )
+        delete_secrets(self._config, self._store, self._status, self._deadline, wait=self._wait)
 
     def _ship_logs(self) -> None:
         for log in self._logs.values():
@@ -201,7 +199,7 @@ class Finalization:
             time.monotonic() + CHILD_SECONDS,
             longest=CHILD_PAUSE,
         )
-        delete_secrets(self._config.spec, self._store, self._status, time.monotonic())
+        delete_secrets(self._config, self._store, self._status, time.monotonic())
 
 
 def _run_in_child_process(publish: Callable[[], object]) -> None:

@@ -142,6 +142,7 @@ class SingleTaskAgent:
         if request is not None:
             self._cancel.cancel_by(request)
             return self._close(requested_ending(request))
+        self._context.tokens.start()
         over = self._context.lease.begin(
             layout.CLAIM,
             self._wakeup.wait,
@@ -221,12 +222,14 @@ class SingleTaskAgent:
                 lambda name: model_version(self._context.store, self._scratch, name),
                 self._context.publisher.announce,
                 self._context.lease.renew,
+                self._context.tokens.receive,
             )
 
     def _close(self, ending: Ending) -> int:
         """Save everything, publish the record, and disconnect the followers."""
         status, self._ending = self._status, ending
         self._context.lease.stop()
+        self._context.tokens.stop()
         self._cancel.deadline = time.monotonic() + self._config.save_grace
         if self._attempt is not None and self._attempt.started is not None:
             status.end_phase("first_line")

@@ -42,6 +42,8 @@ class ClientRequests(PortRequests):
         Posts a message to the event loop.
     renew
         Renews the lease of the job.
+    receive_tokens
+        Receives fresh delegation tokens.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class ClientRequests(PortRequests):
         endpoints: Callable[[], dict[str, AgentEndpoint]],
         post: Callable[[dict[str, Any]], None],
         renew: Callable[[], None],
+        receive_tokens: Callable[[str], None],
     ) -> None:
         super().__init__(
             status,
@@ -59,6 +62,7 @@ class ClientRequests(PortRequests):
                     {"type": "cancel", "by": fields["by"], "why": fields["why"]}
                 ),
                 wire.RENEW: lambda fields: renew(),
+                wire.TOKENS: lambda fields: receive_tokens(fields["tokens"]),
                 wire.STAND_DOWN: lambda fields: post({"type": "superseded"}),
                 wire.SAVE: lambda fields: self._save(fields["name"]),
                 wire.LOOK: lambda fields: self._notify_agents(),

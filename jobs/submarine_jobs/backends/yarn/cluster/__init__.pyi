@@ -25,3 +25,4 @@ from .tags import (
     added_tags as added_tags,
     tag_of as tag_of,
 )
+from .token_source import TokenSource as TokenSource

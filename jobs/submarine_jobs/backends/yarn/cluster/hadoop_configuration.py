@@ -24,6 +24,8 @@ _ADDRESS_KEYS = {
     "webhdfs": ("http-address",),
     "swebhdfs": ("https-address",),
 }
+#: Hadoop's default of the renewal interval of tokens.
+_RENEW_MILLISECONDS = 24 * 3600 * 1000
 _VARIABLE = re.compile(r"\$\{([^}${]+)\}")
 _MAX_SUBSTITUTIONS = 20
 _MAX_FILE = 8 << 20
@@ -158,6 +160,19 @@ class HadoopConf:
             if realm := self.get(key).partition("@")[2]:
                 return realm
         return ""
+
+    @property
+    def token_interval(self) -> float:
+        """Seconds between two deliveries of fresh tokens: a quarter of the renewal interval."""
+        intervals = [
+            self.get(key)
+            for key in (
+                "dfs.namenode.delegation.token.renew-interval",
+                "yarn.resourcemanager.delegation.token.renew-interval",
+            )
+        ]
+        milliseconds = [int(text) for text in intervals if text.isdecimal()]
+        return min([_RENEW_MILLISECONDS, *milliseconds]) / 4000
 
     @property
     def uses_https(self) -> bool:

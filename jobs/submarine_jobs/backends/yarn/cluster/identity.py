@@ -96,7 +96,8 @@ class Identity:
         ca = authorities(self._profile, self._conf) if self._conf.uses_https else ""
         if not self.kerberos:
             return Access(simple_access(self.user).authentication, ca)
-        return Access(Negotiation(self.credential, self.proxy_user), ca)
+        interval = self._conf.token_interval
+        return Access(Negotiation(self.credential, self.proxy_user, interval), ca)
 
     def _short_name(self, principal: str) -> str:
         name, _at, realm = principal.partition("@")
