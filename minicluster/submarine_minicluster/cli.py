@@ -97,7 +97,7 @@ def minicluster() -> None:
     "--ticket-renewable",
     type=int,
     metavar="SECONDS",
-    help="Time in which Kerberos tickets can be renewed [default: 7 days].",
+    help="Time until which Kerberos tickets are renewable [default: 7 days].",
 )
 @click.option(
     "--token-renew-interval",
