@@ -232,6 +232,21 @@ class SecureWebHdfs(WebHdfs):
         if status >= 300:
             raise RestError(f"CREATE {path}: HTTP {status}: {_reason(body)}")
 
+    def read(self, path: str) -> bytes:
+        """Return the content of a file of at most 4 MiB.
+
+        Raises
+        ------
+        RestError
+            If HDFS refuses or does not answer.
+        """
+        status, body, location = self._request("GET", path, "OPEN", {})
+        if location:
+            status, body, _unused = http_request("GET", location, access=self._access, signed=True)
+        if status >= 300:
+            raise RestError(f"OPEN {path}: HTTP {status}: {_reason(body)}")
+        return body
+
     def _request(
         self, method: str, path: str, op: str, options: Mapping[str, str]
     ) -> tuple[int, bytes, str]:

@@ -1,6 +1,4 @@
 from .container import (
-    TOKEN as TOKEN,
-    container_tokens as container_tokens,
     namenode_access as namenode_access,
     resourcemanager_access as resourcemanager_access,
 )
@@ -24,6 +22,7 @@ from .tokens import (
     Token as Token,
     TokenFile as TokenFile,
     TokenFormatError as TokenFormatError,
+    container_tokens as container_tokens,
     parse_tokens as parse_tokens,
     parse_tokens_text as parse_tokens_text,
     token_bytes as token_bytes,

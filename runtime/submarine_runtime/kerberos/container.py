@@ -5,7 +5,6 @@ A container has no ticket. NodeManager and history server accept none of its tok
 
 from __future__ import annotations
 
-import functools
 import threading
 from abc import abstractmethod
 
@@ -22,12 +21,10 @@ from submarine_runtime.kerberos.tokens import (
     RM_TOKEN,
     WEBHDFS_TOKENS,
     TokenFile,
+    container_tokens,
 )
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.translation import _
-
-#: ``JobStore.authentication`` on a cluster with Kerberos.
-TOKEN = "token"  # noqa: S105 - the name of a method
 
 
 class TokenAuthentication(Authentication):
@@ -83,12 +80,6 @@ class ResourceManagerTokens(TokenAuthentication):
         headers["X-Hadoop-Delegation-Token"] = text
 
 
-@functools.lru_cache(maxsize=1)
-def container_tokens() -> TokenFile:
-    """Return the token file of this container."""
-    return TokenFile()
-
-
 def namenode_access(store: JobStore) -> Access:
     """Return the access to WebHDFS."""
     return _access(store, WebHdfsTokens)
@@ -101,6 +92,6 @@ def resourcemanager_access(store: JobStore) -> Access:
 
 def _access(store: JobStore, make: type[WebHdfsTokens | ResourceManagerTokens]) -> Access:
     authentication: Authentication = simple_access(store.user).authentication
-    if store.authentication == TOKEN:
+    if store.uses_tokens:
         authentication = make(container_tokens())
     return Access(authentication, store.ca)

@@ -8,6 +8,7 @@ identifier and password.
 from __future__ import annotations
 
 import base64
+import functools
 import os
 import struct
 import threading
@@ -345,3 +346,9 @@ class TokenFile:
                 pass  # This process uses it all the same.
             self._spares.pop(token.key, None)  # The rejected one is not tried again.
             return True
+
+
+@functools.lru_cache(maxsize=1)
+def container_tokens() -> TokenFile:
+    """Return the token file of this container."""
+    return TokenFile()

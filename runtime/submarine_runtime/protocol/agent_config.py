@@ -59,6 +59,11 @@ class JobStore:
     token_interval: float = 0.0
     ca: str = ""
 
+    @property
+    def uses_tokens(self) -> bool:
+        """Whether the container signs in with delegation tokens."""
+        return self.authentication == "token"
+
 
 #: Variables that identify a container of a distributed job; the agent removes them from the
 #: program's environment. Plain words and ``host:port`` only, because skein does not quote.

@@ -7,7 +7,6 @@ import os
 import time
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.kerberos import TOKEN
 from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, layout
 from submarine_runtime.record.status import Status
 from submarine_runtime.storage import Store, StoreError, retry
@@ -77,7 +76,7 @@ def delete_secrets(
     """
     if config.spec.secrets:
         _delete_secret(layout.SECRET_ENV, store, status, deadline, wait)
-    if config.store.authentication == TOKEN:
+    if config.store.uses_tokens:
         _delete_secret(layout.TOKENS, store, status, deadline, wait)
 
 

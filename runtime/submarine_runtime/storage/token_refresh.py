@@ -9,12 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Callable
 
-from submarine_runtime.kerberos import (
-    TOKEN,
-    TokenFormatError,
-    container_tokens,
-    parse_tokens_text,
-)
+from submarine_runtime.kerberos import TokenFormatError, container_tokens, parse_tokens_text
 from submarine_runtime.protocol import JobStore, layout
 from submarine_runtime.storage.store import Store, StoreError
 from submarine_runtime.translation import _
@@ -39,7 +34,7 @@ class TokenRefresh:
         on_fresh: Callable[[str], object] = lambda text: None,
     ) -> None:
         self._store, self._warn, self._on_fresh = store, warn, on_fresh
-        self._uses_tokens = config.authentication == TOKEN
+        self._uses_tokens = config.uses_tokens
         self._interval, self._namenode = config.token_interval, config.namenode
         self._ended = threading.Event()
         self._modified: float | None = None

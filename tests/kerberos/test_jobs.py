@@ -1,0 +1,204 @@
+"""Jobs on a cluster that requires Kerberos and HTTPS: identities, tokens, other users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from submarine_minicluster import Minicluster
+from submarine_minicluster.hadoop import RestError, SecureWebHdfs
+from tests.kerberos.helpers import User
+
+pytestmark = pytest.mark.cluster
+
+#: Reads HDFS with its own client: the token of its container, found by the name in the URL.
+READS = """\
+import os, sys
+from hdfs_native import Client
+options = {"hadoop.security.authentication": "kerberos",
+           "dfs.data.transfer.protection": "authentication"}
+reader = Client(sys.argv[1], options).read("/user/alice/data.txt")
+print("read", bytes(reader.read_range(0, len(reader))).decode(), flush=True)
+print("mode %o" % (os.stat(os.environ["HADOOP_TOKEN_FILE_LOCATION"]).st_mode & 0o777))
+"""
+#: Fails once in the second task, after both have started.
+FAILS_ONCE = """\
+import os, pathlib, time
+rank = os.environ["RANK"]
+marker = pathlib.Path(os.environ["MARKER"])
+print("rank", rank, "begins", flush=True)
+time.sleep(2)
+if rank == "1" and not marker.exists():
+    marker.touch()
+    raise SystemExit(7)
+time.sleep(2)
+print("rank", rank, "ends", flush=True)
+"""
+#: Parts of a token or key: its form in URLs and headers, and the magic bytes of its file.
+SECRETS = (b"delegation=", b"X-Hadoop-Delegation-Token", b"HDTS", b"Negotiate ")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("users")
+
+
+@pytest.fixture(scope="module")
+def alice(kerberos_minicluster: Minicluster, directory: Path) -> User:
+    return User(kerberos_minicluster, "alice", directory / "alice")
+
+
+@pytest.fixture(scope="module")
+def bob(kerberos_minicluster: Minicluster, directory: Path) -> User:
+    return User(kerberos_minicluster, "bob", directory / "bob")
+
+
+@pytest.fixture(scope="module")
+def hub(kerberos_minicluster: Minicluster, directory: Path) -> User:
+    """A service with a keytab and without a ticket cache."""
+    user = User(kerberos_minicluster, "hub", directory / "hub", ticket=False)
+    keytab = str(kerberos_minicluster.keytab("hub"))
+    user.environ |= {"SUBMARINE_KEYTAB": keytab, "SUBMARINE_PRINCIPAL": "hub@MINICLUSTER.TEST"}
+    return user
+
+
+@pytest.fixture(scope="module")
+def jobs(
+    alice: User, bob: User, hub: User, kerberos_minicluster: Minicluster
+) -> dict[str, dict[str, str]]:
+    """A job of each kind, submitted at the same time: their starts take most of the time."""
+    home(kerberos_minicluster, "alice").write("/user/alice/data.txt", b"forty-two")
+    keytab = str(kerberos_minicluster.keytab("bob"))
+    fs = kerberos_minicluster.default_fs
+    size = ("--memory", "256M", "--wait")
+    reads, fails = alice.file("reads.py", READS), alice.file("fails.py", FAILS_ONCE)
+    marker = alice.directory / "failed-once"
+    hello = alice.file("hello.py", "import getpass, os\nprint('hello', os.getcwd())\n")
+    no_ticket = {"KRB5CCNAME": f"FILE:{bob.directory / 'none'}"}
+    with ThreadPoolExecutor() as pool:
+        started = {
+            "one": pool.submit(alice.json, "run", reads, *size, "--", fs),
+            "gang": pool.submit(
+                alice.json, "run", fails, *size, "--num_workers", "2", "--env", f"MARKER={marker}"
+            ),
+            "keytab": pool.submit(
+                bob.json,
+                *("run", hello, *size, "--keytab", keytab),
+                *("--principal", "bob@MINICLUSTER.TEST"),
+                env=no_ticket,
+            ),
+            "proxy": pool.submit(hub.json, "run", hello, *size, env={"HADOOP_PROXY_USER": "alice"}),
+        }
+        return {name: future.result() for name, future in started.items()}
+
+
+def home(cluster: Minicluster, user: str) -> SecureWebHdfs:
+    return SecureWebHdfs(cluster.url("namenode"), cluster.access(user))
+
+
+def logs(user: User, job: dict[str, str], *words: str) -> str:
+    return user.run("logs", job["job_id"], *words).stdout
+
+
+def test_a_task_reads_hdfs_with_its_token(alice: User, jobs: dict[str, dict[str, str]]) -> None:
+    assert logs(alice, jobs["one"]).splitlines() == ["read forty-two", "mode 600"]
+    shown = alice.json("show", jobs["one"]["job_id"])
+    assert (shown["state"], shown["user"]) == ("SUCCEEDED", "alice")
+
+
+def test_a_gang_restarts(alice: User, jobs: dict[str, dict[str, str]]) -> None:
+    shown = alice.json("show", jobs["gang"]["job_id"])
+    assert shown["state"] == "SUCCEEDED"
+    assert shown["restarts"] >= 1 or shown["epoch"] > 1
+    assert "ends" in logs(alice, jobs["gang"], "--all")
+
+
+def test_a_keytab_needs_no_ticket(
+    bob: User, jobs: dict[str, dict[str, str]], kerberos_minicluster: Minicluster
+) -> None:
+    job = jobs["keytab"]
+    shown = bob.json("show", job["job_id"])
+    assert (shown["state"], shown["user"]) == ("SUCCEEDED", "bob")
+    assert not (bob.directory / "none").exists()
+    keytab = kerberos_minicluster.keytab("bob").read_bytes()
+    for path, data in files(kerberos_minicluster, "bob", job_path(shown)):
+        assert keytab not in data, path
+        assert b"bob.keytab" not in data, path
+
+
+def test_a_service_acts_for_a_user(
+    alice: User, hub: User, jobs: dict[str, dict[str, str]], kerberos_minicluster: Minicluster
+) -> None:
+    shown = alice.json("show", jobs["proxy"]["job_id"])
+    assert (shown["state"], shown["user"]) == ("SUCCEEDED", "alice")
+    assert "usercache/alice/" in logs(alice, jobs["proxy"])
+    status = home(kerberos_minicluster, "alice").call("GET", job_path(shown), "GETFILESTATUS")
+    assert status["FileStatus"]["owner"] == "alice"
+    refused = hub.run("run", alice.file("x.py", "1"), env={"HADOOP_PROXY_USER": "carol"})
+    assert refused.returncode != 0
+    assert "hub is not allowed to impersonate carol" in refused.stderr
+
+
+def test_without_a_ticket_each_command_says_what_to_do(
+    kerberos_minicluster: Minicluster, directory: Path
+) -> None:
+    user = User(kerberos_minicluster, "alice", directory / "without", ticket=False)
+    program = user.file("x.py", "1")
+    for words in (("run", program, "--memory", "256M"), ("run", program, "--dry-run")):
+        done = user.run(*words)
+        assert done.returncode == 3, done.stderr
+        assert "The cluster requires a Kerberos ticket: No Kerberos credentials" in done.stderr
+        assert "`submarine login`" in done.stderr
+        assert "Traceback" not in done.stderr
+    checks = user.run("doctor").stdout
+    assert re.search(r"error +kerberos ticket +The cluster requires a Kerberos ticket", checks)
+
+
+def test_doctor(alice: User) -> None:
+    done = alice.run("doctor")
+    assert re.search(r"ok +kerberos ticket +alice@MINICLUSTER.TEST is alice", done.stdout)
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_file_of_a_job_contains_a_token(
+    alice: User, jobs: dict[str, dict[str, str]], kerberos_minicluster: Minicluster
+) -> None:
+    for name in ("one", "gang"):
+        path = job_path(alice.json("show", jobs[name]["job_id"]))
+        found = list(files(kerberos_minicluster, "alice", path))
+        assert len(found) > 5
+        for file, data in found:
+            assert not [secret for secret in SECRETS if secret in data], file
+    for local in alice.directory.rglob("*"):
+        if local.is_file() and local.stat().st_size < 1 << 20:
+            assert not [secret for secret in SECRETS if secret in local.read_bytes()], local
+
+
+def test_another_user_reads_nothing(
+    bob: User, alice: User, jobs: dict[str, dict[str, str]], kerberos_minicluster: Minicluster
+) -> None:
+    path = job_path(alice.json("show", jobs["one"]["job_id"]))
+    with pytest.raises(RestError, match="Permission denied: user=bob"):
+        home(kerberos_minicluster, "bob").call("GET", path, "LISTSTATUS")
+    listed = bob.run("list").stdout
+    assert jobs["one"]["job_id"] not in listed
+    assert jobs["keytab"]["job_id"] in listed
+
+
+def job_path(shown: dict[str, str]) -> str:
+    return "/" + str(shown["job_dir"]).split("/", 3)[3]
+
+
+def files(cluster: Minicluster, user: str, path: str) -> Iterator[tuple[str, bytes]]:
+    """Path and content of each file below a directory on HDFS."""
+    hdfs = home(cluster, user)
+    for entry in hdfs.call("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"]:
+        name = f"{path}/{entry['pathSuffix']}"
+        if entry["type"] == "DIRECTORY":
+            yield from files(cluster, user, name)
+        else:
+            yield name, hdfs.read(name)
