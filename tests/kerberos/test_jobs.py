@@ -113,8 +113,9 @@ def test_a_task_reads_hdfs_with_its_token(alice: User, jobs: dict[str, dict[str,
 def test_a_gang_restarts(alice: User, jobs: dict[str, dict[str, str]]) -> None:
     shown = alice.json("show", jobs["gang"]["job_id"])
     assert shown["state"] == "SUCCEEDED"
-    assert shown["restarts"] >= 1 or shown["epoch"] > 1
-    assert "ends" in logs(alice, jobs["gang"], "--all")
+    assert {task["task"]: task["restarts"] for task in shown["tasks"]}["worker:1"] == 1
+    assert all(task["log_url"].startswith("https://localhost:") for task in shown["tasks"])
+    assert "rank 1 ends" in logs(alice, jobs["gang"], "--all")
 
 
 def test_a_keytab_needs_no_ticket(

@@ -342,7 +342,7 @@ class Coordinator:
             again = _("The application master was started again.")
         loop.begin(fences, again)
         if fences:
-            arguments = (self._earlier, fences, loop.inbox.post)
+            arguments = (self._earlier, fences, loop.inbox.post, self._config)
             threading.Thread(target=watch_earlier_containers, args=arguments, daemon=True).start()
 
     def _check(self, loop: EventLoop, store: Store) -> None:

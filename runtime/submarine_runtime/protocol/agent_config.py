@@ -118,6 +118,8 @@ class AgentConfig:
     resourcemanagers
         Base URLs of the ResourceManagers' REST interface, for a single task with localized
         archives: they report when its container was allocated.
+    node_scheme
+        ``http`` or ``https``: the scheme of the NodeManagers' web pages.
     claim_gpus
         Claim devices by lock and set CUDA_VISIBLE_DEVICES, because the cluster does not isolate
         them; None: the agent decides by the devices that it sees.
@@ -144,6 +146,7 @@ class AgentConfig:
     sync_interval: float = 10.0
     restore_from: str | None = None
     claim_gpus: bool | None = None
+    node_scheme: str = "http"
     resourcemanagers: list[str] = field(default_factory=list)
     version: int = PROTOCOL_VERSION
 

@@ -50,14 +50,15 @@ def new_record(config: AgentConfig, task: str) -> JobRecord:
         container_id=container_id(environ),
         host=environ.get("NM_HOST") or socket.gethostname(),
         pid=os.getpid(),
-        log_url=_log_url(environ, config.record.user),
+        log_url=_log_url(environ, config),
     )
     return initial_record(config, [own], "agent")
 
 
-def _log_url(environ: Mapping[str, str], user: str) -> str | None:
+def _log_url(environ: Mapping[str, str], config: AgentConfig) -> str | None:
     host, port = environ.get("NM_HOST"), environ.get("NM_HTTP_PORT")
     container = container_id(environ)
     if not (host and port and container):
         return None
-    return f"http://{host}:{port}/node/containerlogs/{container}/{user}"
+    place = f"{config.node_scheme}://{host}:{port}"
+    return f"{place}/node/containerlogs/{container}/{config.record.user}"

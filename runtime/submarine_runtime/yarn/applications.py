@@ -262,11 +262,14 @@ class Container:
         ``host:port`` of its NodeManager.
     started
         When YARN granted it, in seconds since the epoch; None: unknown.
+    state
+        Such as ``RUNNING`` or ``COMPLETE``.
     """
 
     id: str
     node: str
     started: float | None
+    state: str = ""
 
 
 def containers_of(answer: Any) -> list[Container]:
@@ -276,6 +279,7 @@ def containers_of(answer: Any) -> list[Container]:
             as_text(raw.get("containerId")),
             printable(raw.get("nodeId"), MAX_NAME),
             as_seconds(raw.get("startedTime")),
+            as_text(raw.get("containerState")),
         )
         for raw in objects_in(answer, "container")
     ]

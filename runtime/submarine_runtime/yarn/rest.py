@@ -184,8 +184,10 @@ def containers_path(name: str, attempt: int) -> str:
     return f"/apps/application_{name}/appattempts/{attempt_id}/containers"
 
 
-def container_has_ended(log_url: str) -> bool:
-    """Return whether a NodeManager reports that a container has ended.
+def container_has_ended(log_url: str, config: CoordinatorConfig) -> bool:
+    """Return whether YARN reports that a container has ended.
+
+    The NodeManager knows it first. With Kerberos it accepts no tokens: the ResourceManager answers.
 
     Parameters
     ----------
@@ -199,6 +201,8 @@ def container_has_ended(log_url: str) -> bool:
     path_parts = parts.path.strip("/").split("/")
     if len(path_parts) < 3:
         return False
+    if config.store.uses_tokens:
+        return _has_left_the_cluster(path_parts[2], config)
     client = HttpClient([f"{parts.scheme}://{parts.netloc}"], timeout=NODE_SECONDS)
     try:
         answer = client.request("GET", f"/ws/v1/node/containers/{path_parts[2]}")
@@ -209,3 +213,18 @@ def container_has_ended(log_url: str) -> bool:
         return "NotFound" in str(as_object(found.get("RemoteException")).get("exception"))
     state = as_object(found.get("container")).get("state")
     return answer.status == 200 and state in ("DONE", "COMPLETE")
+
+
+def _has_left_the_cluster(container: str, config: CoordinatorConfig) -> bool:
+    """Return whether the ResourceManager lists the containers of the attempt without this one."""
+    match = _CONTAINER.match(container)
+    if match is None:
+        return False
+    stamp, application_number, attempt = match.groups()
+    access = resourcemanager_access(config.store)
+    client = ResourceManagerClient(config.resourcemanagers, access=access, timeout=NODE_SECONDS)
+    answer = client.query(containers_path(f"{stamp}_{application_number}", int(attempt)))
+    if answer is None:
+        return False
+    states = {one.id: one.state for one in containers_of(answer)}
+    return states.get(container, "COMPLETE") == "COMPLETE"

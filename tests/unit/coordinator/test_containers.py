@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from submarine_runtime.coordinator.placement.yarn_placer import ending_of
 from submarine_runtime.yarn import container_has_ended
+from tests.unit.coordinator.helpers import config
 
 
 @pytest.mark.parametrize(
@@ -38,9 +40,9 @@ def test_the_node_manager_reports_the_end_of_a_container(
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.handle_request).start()
     url = f"http://127.0.0.1:{server.server_port}/node/containerlogs/container_1/ada"
-    assert container_has_ended(url) is gone
+    assert container_has_ended(url, config(Path("/x"))) is gone
     server.server_close()
-    assert container_has_ended(url) is False
+    assert container_has_ended(url, config(Path("/x"))) is False
 
 
 @pytest.mark.parametrize(

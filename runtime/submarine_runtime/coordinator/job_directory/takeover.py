@@ -201,7 +201,10 @@ def earlier_fences(
 
 
 def watch_earlier_containers(
-    found: EarlierAttempts, keys: Mapping[str, float], post: Callable[[dict[str, Any]], None]
+    found: EarlierAttempts,
+    keys: Mapping[str, float],
+    post: Callable[[dict[str, Any]], None],
+    config: CoordinatorConfig,
 ) -> None:
     """Poll the NodeManagers of ``keys`` until each container has ended, or a timeout."""
     waiting = {}
@@ -212,7 +215,7 @@ def watch_earlier_containers(
     deadline = time.monotonic() + max(keys.values(), default=0.0)
     while waiting and time.monotonic() < deadline:
         for key, log_url in list(waiting.items()):
-            if container_has_ended(log_url):
+            if container_has_ended(log_url, config):
                 del waiting[key]
                 post({"type": "gone", "seat": key})
         time.sleep(0.5)

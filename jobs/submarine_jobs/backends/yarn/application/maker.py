@@ -50,6 +50,8 @@ class ApplicationMaker:
     def spec(self, submission: Submission) -> Application:
         """Return the application of a submission; upload missing files to the cache."""
         gang = submission.coordinator is not None
+        agent = replace(submission.agent, node_scheme=self._conf.node_scheme)
+        submission = replace(submission, agent=agent)
         made = self._gang(submission) if gang else self._single(submission)
         return replace(made, user=self._profile.proxy_user or "")
 

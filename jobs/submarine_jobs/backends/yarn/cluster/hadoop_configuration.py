@@ -92,8 +92,8 @@ class HadoopConf:
     @cached_property
     def resourcemanagers(self) -> list[str]:
         """Base URLs of the ResourceManagers' web services; several with high availability."""
-        secure = self.get("yarn.http.policy") == "HTTPS_ONLY"
-        scheme, word, port = ("https", ".https", 8090) if secure else ("http", "", 8088)
+        scheme = self.node_scheme
+        word, port = (".https", 8090) if scheme == "https" else ("", 8088)
         key = f"yarn.resourcemanager.webapp{word}.address"
         suffixes = [""]
         if self.get("yarn.resourcemanager.ha.enabled").lower() == "true":
@@ -103,6 +103,11 @@ class HadoopConf:
             host = self.get(f"yarn.resourcemanager.hostname{suffix}", "0.0.0.0")  # noqa: S104
             urls.append(f"{scheme}://{self.get(key + suffix) or f'{host}:{port}'}")
         return urls
+
+    @property
+    def node_scheme(self) -> str:
+        """The scheme of the web interfaces of YARN's daemons."""
+        return "https" if self.get("yarn.http.policy") == "HTTPS_ONLY" else "http"
 
     @cached_property
     def webhdfs(self) -> list[str]:
