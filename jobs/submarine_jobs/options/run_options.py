@@ -289,6 +289,10 @@ class RunOptions:
     principal: str | None = option(
         "--principal", metavar="NAME", help="Name in the keytab: alice@EXAMPLE.COM."
     )
+    distribute_keytab: bool = flag(
+        "--distribute_keytab",
+        help="Send the keytab to the job, which then outlives its client's ticket.",
+    )
     priority: int | None = option(
         "--priority",
         count(gettext_noop("The priority")),

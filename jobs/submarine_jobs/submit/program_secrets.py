@@ -14,7 +14,7 @@ from pathlib import Path
 
 from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import JobSpec
+from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.options import format_secret, parse_secret
 from submarine_runtime.translation import _
 
@@ -22,6 +22,7 @@ from submarine_runtime.translation import _
 MAX_SECRET_VALUE = 64 * 1024
 MAX_SECRET_VALUES = 512 * 1024
 #: Service in the keyring; the user name is the name of the variable.
+_MAX_KEYTAB = 1 << 20
 KEYRING_SERVICE = "jupyter-submarine"
 KEYRING_SECONDS = 60.0
 
@@ -78,6 +79,32 @@ def readable_secret_files(spec: JobSpec) -> list[str]:
                 ).format(name=name, file=file, mode=mode)
             )
     return found
+
+
+def read_keytab(spec: JobSpec, profile: Profile) -> bytes | None:
+    """Return the keytab of ``--distribute_keytab``; None if it is not sent.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or it cannot be read.
+    """
+    if not spec.distribute_keytab:
+        return None
+    if profile.keytab is None:
+        raise UsageError(
+            _("--distribute_keytab sends the keytab to the job, and none is set."),
+            _("Add --keytab FILE and --principal NAME."),
+        )
+    try:
+        with profile.keytab.open("rb") as file:
+            return file.read(_MAX_KEYTAB)
+    except OSError as error:
+        raise UsageError(
+            _("The keytab {path} cannot be read: {error}.").format(
+                path=profile.keytab, error=error.strerror
+            )
+        ) from None
 
 
 def secret_sources(secrets: Mapping[str, str]) -> list[str]:

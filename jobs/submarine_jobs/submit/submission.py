@@ -145,7 +145,7 @@ class _Submit(Generic[JobT]):
         spec = self.spec = valid.spec
         self.plan = valid.plan
         self.reached = valid.reached
-        self.secrets = valid.secrets
+        self.secrets, self.keytab = valid.secrets, valid.keytab
         self.storage, self.root = backend.job_root()
         self.started = time.time()
         self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
@@ -190,6 +190,7 @@ class _Submit(Generic[JobT]):
             layout.SPEC: self.spec.to_bytes(),
             layout.SECRET: create_secret(self.job_id).to_bytes(),
             layout.SECRET_ENV: json.dumps(dict(self.secrets)).encode() if self.secrets else None,
+            layout.KEYTAB: self.keytab,
             layout.BUNDLE: bundle,
             layout.VALUES: values,
         }

@@ -18,7 +18,7 @@ from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, Us
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage
-from submarine_jobs.submit.program_secrets import read_secrets
+from submarine_jobs.submit.program_secrets import read_keytab, read_secrets
 from submarine_jobs.submit.site_limits import site_refusals
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.translation import _
@@ -41,6 +41,8 @@ class Validated:
         The inputs of the job; empty if they were refused.
     secrets
         The values of ``--secret``; empty if one is missing.
+    keytab
+        Content of the keytab of ``--distribute_keytab``; None: it is not sent.
     """
 
     spec: JobSpec
@@ -48,6 +50,7 @@ class Validated:
     reached: StorePaths
     refusals: tuple[SubmarineError, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keytab: bytes | None = field(default=None, repr=False)
 
 
 def validate(
@@ -102,11 +105,13 @@ def validate(
             except SubmarineError as error:
                 refusals.append(error)
     values: Mapping[str, str] = {}
+    keytab: bytes | None = None
     try:
         values = read_secrets(spec)
+        keytab = read_keytab(spec, backend.profile)
     except UsageError as error:
         refusals.append(error)
-    return Validated(spec, plan, reached, tuple(refusals), values)
+    return Validated(spec, plan, reached, tuple(refusals), values, keytab)
 
 
 def probe_job_root(backend: Backend) -> SubmarineError | None:

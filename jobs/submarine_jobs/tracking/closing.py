@@ -44,9 +44,9 @@ _SILENT = frozenset(
 def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
     """Publish ``record`` unless the job has a record; return the published one.
 
-    Values of ``--secret`` and tokens are deleted, because the job that would delete them has ended.
+    Files with secrets are deleted, because the job that would delete them has ended.
     """
-    for name in (layout.SECRET_ENV, layout.TOKENS):
+    for name in (layout.SECRET_ENV, layout.TOKENS, layout.KEYTAB):
         with suppress(StorageError):  # The record may still be published.
             directory.storage.delete(directory.file(name))
     if directory.publish_json_exclusive(layout.RECORD, record.to_json()):

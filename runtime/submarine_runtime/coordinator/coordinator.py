@@ -185,6 +185,8 @@ class Coordinator:
             store,
             _warn(inbox, "Tokens"),
             lambda text: inbox.post({"type": "tokens", "tokens": text}),
+            directory=self._directory,
+            resourcemanagers=config.resourcemanagers,
         )
         self._tokens.start()
         clients = ClientRequests(

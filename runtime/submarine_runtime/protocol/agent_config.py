@@ -43,6 +43,9 @@ class JobStore:
     namenode
         ``host:port`` of the NameNode's RPC interface, as in the program's URLs; empty: unknown, or
         a nameservice.
+    principal
+        Principal of the keytab in this container (``layout.KEYTAB``), by which it obtains fresh
+        tokens; empty: there is none.
     token_interval
         Seconds between two looks for fresh tokens in the job directory; 0: none.
     ca
@@ -56,6 +59,7 @@ class JobStore:
     user: str | None = None
     authentication: str = "simple"
     namenode: str = ""
+    principal: str = ""
     token_interval: float = 0.0
     ca: str = ""
 

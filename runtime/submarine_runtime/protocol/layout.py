@@ -52,6 +52,8 @@ SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
 #: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.
 TOKENS = "tokens.txt"
+#: ``--distribute_keytab``: keys of the user; mode 0600, until the end.
+KEYTAB = "user.keytab"
 SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
 APPLICATION = "application.json"
 CLAIM = "claim.json"

@@ -72,12 +72,14 @@ def delete_secrets(
 ) -> None:
     """Delete the files with secrets from the job directory; add a warning if that fails.
 
-    They contain the values of ``--secret``, and delegation tokens.
+    They contain the values of ``--secret``, delegation tokens, and the keytab.
     """
     if config.spec.secrets:
         _delete_secret(layout.SECRET_ENV, store, status, deadline, wait)
     if config.store.uses_tokens:
         _delete_secret(layout.TOKENS, store, status, deadline, wait)
+    if config.spec.distribute_keytab:
+        _delete_secret(layout.KEYTAB, store, status, deadline, wait)
 
 
 def _delete_secret(

@@ -1,15 +1,22 @@
 """Fresh delegation tokens of a running job: from a client on the job's port, or in the directory.
 
 A client writes the file in the job directory (``layout.TOKENS``) only if it cannot reach the port.
-The file is read while the present token still works: at each ``JobStore.token_interval``.
+The file is read while the present token still works: at each ``JobStore.token_interval``. A
+container with a keytab obtains tokens at the same interval instead.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-from typing import Callable
+from typing import Callable, Sequence
 
-from submarine_runtime.kerberos import TokenFormatError, container_tokens, parse_tokens_text
+from submarine_runtime.kerberos import (
+    TokenFormatError,
+    container_tokens,
+    parse_tokens_text,
+    tokens_text,
+)
 from submarine_runtime.protocol import JobStore, layout
 from submarine_runtime.storage.store import Store, StoreError
 from submarine_runtime.translation import _
@@ -20,6 +27,10 @@ class TokenRefresh:
 
     Parameters
     ----------
+    directory
+        Working directory of the container, where a keytab is.
+    resourcemanagers
+        Base URLs of the ResourceManagers, for a container with a keytab.
     warn
         Called with a sentence, in any thread.
     on_fresh
@@ -32,12 +43,18 @@ class TokenRefresh:
         store: Store,
         warn: Callable[[str], object],
         on_fresh: Callable[[str], object] = lambda text: None,
+        *,
+        directory: str = "",
+        resourcemanagers: Sequence[str] = (),
     ) -> None:
+        self._config, self._resourcemanagers = config, resourcemanagers
+        self._keytab = os.path.abspath(os.path.join(directory, layout.KEYTAB))
         self._store, self._warn, self._on_fresh = store, warn, on_fresh
         self._uses_tokens = config.uses_tokens
         self._interval, self._namenode = config.token_interval, config.namenode
         self._ended = threading.Event()
         self._modified: float | None = None
+        self._warned = ""
 
     def receive(self, text: str) -> None:
         """Use fresh tokens (``kerberos.tokens_text``), and write them to the container's file.
@@ -86,16 +103,43 @@ class TokenRefresh:
 
     def _run(self) -> None:
         while not self._ended.wait(self._interval):
-            try:
-                found = self._store.stat(layout.TOKENS)
-                if found is None or found.modified == self._modified:
-                    continue
-                data = self._store.read(layout.TOKENS)
-                self._modified = found.modified
-                self.receive((data or b"").decode("ascii"))
-            except StoreError:
-                continue  # The next look is soon enough; a token is valid for several.
-            except (TokenFormatError, UnicodeDecodeError):
-                self._warn(
-                    _("{file} in the job directory contains no tokens.").format(file=layout.TOKENS)
-                )
+            if self._config.principal:
+                self._fetch()
+            else:
+                self._look()
+
+    def _fetch(self) -> None:
+        """Obtain tokens by the keytab."""
+        # cost: http, ssl and ctypes, which only this thread needs.
+        from submarine_runtime.cluster_http import Access
+        from submarine_runtime.kerberos import Credential, Negotiation, NoTokenError, fetch_tokens
+
+        config = self._config
+        cache = f"MEMORY:submarine-{config.principal}"
+        credential = Credential(config.principal, self._keytab, cache)
+        access = Access(Negotiation(credential), config.ca)
+        user = config.user or ""
+        try:
+            tokens = fetch_tokens(config.webhdfs, self._resourcemanagers, access, user)
+            self.receive(tokens_text(tokens))
+        except NoTokenError as exc:
+            sentence = _("The keytab gives no fresh tokens: {error}").format(error=exc)
+            if sentence != self._warned:
+                self._warned = sentence
+                self._warn(sentence)
+
+    def _look(self) -> None:
+        """Read tokens that a client has written to the job directory."""
+        try:
+            found = self._store.stat(layout.TOKENS)
+            if found is None or found.modified == self._modified:
+                return
+            data = self._store.read(layout.TOKENS)
+            self._modified = found.modified
+            self.receive((data or b"").decode("ascii"))
+        except StoreError:
+            return  # The next look is soon enough; a token is valid for several.
+        except (TokenFormatError, UnicodeDecodeError):
+            self._warn(
+                _("{file} in the job directory contains no tokens.").format(file=layout.TOKENS)
+            )

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -60,7 +61,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model import JobSpec, resolve_roles
+from submarine_jobs.model import JobSpec, format_duration, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
@@ -170,7 +171,32 @@ class YarnBackend(Backend):
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
-        return make(spec, view, self.profile.queue or "default")
+        plan = make(spec, view, self.profile.queue or "default")
+        return replace(plan, warnings=[*plan.warnings, *self._token_warnings(spec)])
+
+    def _token_warnings(self, spec: JobSpec) -> list[str]:
+        """Warn of a job that may outlive its delegation tokens."""
+        lifetime = self.conf.token_lifetime
+        if not self.identity.kerberos or spec.timeout is None or spec.timeout <= lifetime:
+            return []
+        limit, found = format_duration(lifetime), []
+        if not spec.distribute_keytab:
+            found.append(
+                _(
+                    "--timeout is longer than the {lifetime} of the job's delegation tokens: after "
+                    "that time it needs a kernel, server or command with your ticket, or "
+                    "--distribute_keytab."
+                ).format(lifetime=limit)
+            )
+        if not self.conf.renews_expired_tokens:
+            found.append(
+                _(
+                    "Containers that start later than {lifetime} after the submission fail, and "
+                    "YARN's log aggregation too, unless the ResourceManager obtains new tokens "
+                    "(yarn.resourcemanager.proxy-user-privileges.enabled)."
+                ).format(lifetime=limit)
+            )
+        return found
 
     def active_jobs(self) -> Collection[str] | None:
         """See ``Backend.active_jobs``: one request to the ResourceManager."""

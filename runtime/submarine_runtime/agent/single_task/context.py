@@ -60,7 +60,13 @@ def single_task_context(
         raise StoreError(str(exc)) from exc
     store.on_wait = wait_reporter(lambda sentence: status.set_record(pending=sentence))
     lease = LeaseWatch(store, config.spec.lease, cancel.expire)
-    tokens = TokenRefresh(config.store, store, status.warn)
+    tokens = TokenRefresh(
+        config.store,
+        store,
+        status.warn,
+        directory=scratch.root,
+        resourcemanagers=config.resourcemanagers,
+    )
     logs = LogFiles(scratch)
     preparing = Preparation(
         config,

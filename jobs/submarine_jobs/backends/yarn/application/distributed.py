@@ -80,7 +80,7 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
         "skein.jar": cached(submission, parts.skein_jar),
         "heartbeat.jar": cached(submission, parts.heartbeat_jar),
         "runtime.zip": cached(submission, submission.runtime_zip),
-        layout.SECRET: job_files(submission, None)[layout.SECRET],
+        **job_files(submission, None),
     }
     if parts.archive:
         files[ARCHIVE_DIRECTORY] = cached(submission, parts.archive, ARCHIVE)

@@ -19,6 +19,7 @@ from submarine_jobs.backends.yarn.driver import Driver, MasterArchive
 from submarine_jobs.backends.yarn.planning import SLACK_BESIDE, SLACK_TOGETHER
 from submarine_jobs.model import Profile, Role, parse_python_env
 from submarine_jobs.storage import Storage
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 #: Milliseconds between a master's heartbeats while it waits for another container.
@@ -60,8 +61,10 @@ class ApplicationMaker:
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         archive, jvm_options = self._archive_and_options()
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
-        if submission.environments or localized_files(submission):
+        keytab = submission.spec.distribute_keytab
+        if submission.environments or localized_files(submission) or keytab:
             agent.resourcemanagers = list(self._conf.resourcemanagers)
+        agent = replace(agent, store=self._store(submission, agent.store))
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),
@@ -80,7 +83,9 @@ class ApplicationMaker:
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE)
         orders = submission.coordinator
         if orders is not None:
-            orders = replace(orders, resourcemanagers=self._conf.resourcemanagers)
+            store = self._store(submission, orders.store)
+            urls = self._conf.resourcemanagers
+            orders = replace(orders, resourcemanagers=urls, store=store)
         python = {role.name: self._agent_python(submission, role) for role in submission.spec.roles}
         own = settings.get("coordinator_python")
         bring = own is None or coordinatorpython.INTERPRETER in python.values()
@@ -98,6 +103,11 @@ class ApplicationMaker:
         return gangapplication.build_gang(
             replace(submission, agent=agent, coordinator=orders), parts
         )
+
+    def _store(self, submission: Submission, store: JobStore) -> JobStore:
+        """Return the job directory for the container that receives the keytab."""
+        sent = submission.spec.distribute_keytab
+        return replace(store, principal=self._profile.principal or "") if sent else store
 
     def _agent_python(self, submission: Submission, role: Role | None) -> str:
         """Return the interpreter of a role's agents, which is not the environment of the role.

@@ -120,7 +120,7 @@ def _link(name: str, target: str) -> str:
 def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
     """Return the files that YARN localizes from the job directory, without another upload.
 
-    Program, values and environment of ``role``; None: only the secret.
+    Program, values and environment of ``role``; None: the secret, and the keytab, of a coordinator.
     """
     spec, storage, job_dir = submission.spec, submission.storage, submission.job_dir
 
@@ -128,6 +128,8 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
         return File(storage.url(f"{job_dir}/{name}"))
 
     files = {layout.SECRET: job_file(layout.SECRET)}
+    if spec.distribute_keytab and (role is None or not spec.distributed):
+        files[layout.KEYTAB] = job_file(layout.KEYTAB)
     if role is None:
         return files
     if spec.bundle_digest or role.command is None:

@@ -24,7 +24,8 @@ _ADDRESS_KEYS = {
     "webhdfs": ("http-address",),
     "swebhdfs": ("https-address",),
 }
-#: Hadoop's default of the renewal interval of tokens.
+#: Hadoop's defaults: maximum lifetime of tokens in seconds, and renewal interval.
+_TOKEN_LIFETIME = 7 * 24 * 3600.0
 _RENEW_MILLISECONDS = 24 * 3600 * 1000
 _VARIABLE = re.compile(r"\$\{([^}${]+)\}")
 _MAX_SUBSTITUTIONS = 20
@@ -178,6 +179,18 @@ class HadoopConf:
         ]
         milliseconds = [int(text) for text in intervals if text.isdecimal()]
         return min([_RENEW_MILLISECONDS, *milliseconds]) / 4000
+
+    @property
+    def token_lifetime(self) -> float:
+        """Seconds after which a token of HDFS cannot be renewed any more."""
+        text = self.get("dfs.namenode.delegation.token.max-lifetime")
+        return int(text) / 1000 if text.isdecimal() else _TOKEN_LIFETIME
+
+    @property
+    def renews_expired_tokens(self) -> bool:
+        """Whether the ResourceManager replaces the expired tokens of an application."""
+        key = "yarn.resourcemanager.proxy-user-privileges.enabled"
+        return self.get(key).lower() == "true"
 
     @property
     def uses_https(self) -> bool:
