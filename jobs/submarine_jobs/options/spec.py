@@ -135,7 +135,6 @@ def spec_from_options(
     spec = JobSpec(
         name=check_name(options.name or ""),
         backend=profile.backend,
-        distribute_keytab=options.distribute_keytab,
         queue=profile.queue,
         roles=roles,
         program=bundle.program if bundle is not None and runs_program else None,
