@@ -23,6 +23,7 @@ from .started_jobs import (
     set_notebook as set_notebook,
     submitting as submitting,
 )
+from .token_deliveries import TokenDeliveries as TokenDeliveries
 from .views import final_record as final_record, view_job as view_job
 from .waiting import describe_ending as describe_ending
 from .watcher import Watcher as Watcher

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs import backends
+from submarine_jobs import backends, client
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import ClusterError, ConfigError, NoClusterError, no_cluster
 from submarine_jobs.model import Profile, hadoop_user
@@ -141,10 +141,8 @@ class Session:
     @functools.cached_property
     def token_deliveries(self) -> TokenDeliveries:
         """The deliveries of fresh credentials to running jobs, with their background thread."""
-        # cost: the clients of ports, which `list` does not need.
-        from submarine_jobs.client.token_deliveries import TokenDeliveries
-
-        return TokenDeliveries(self)
+        # The attribute loads the clients of ports, which `list` does not need.
+        return client.TokenDeliveries(self)
 
     def describe(self) -> Mapping[str, Any]:
         """Return the names of profile and backend, for messages."""

@@ -2,7 +2,11 @@ from .container import (
     namenode_access as namenode_access,
     resourcemanager_access as resourcemanager_access,
 )
-from .fetching import NoTokenError as NoTokenError, fetch_tokens as fetch_tokens
+from .fetching import (
+    NoTokenError as NoTokenError,
+    fetch_tokens as fetch_tokens,
+    tokens_by_keytab as tokens_by_keytab,
+)
 from .gssapi import (
     Credential as Credential,
     CredentialState as CredentialState,

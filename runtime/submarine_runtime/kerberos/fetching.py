@@ -9,7 +9,10 @@ import json
 from typing import Sequence
 
 from submarine_runtime.cluster_http import Access, Answer, HttpClient, NoAnswerError
+from submarine_runtime.kerberos.gssapi import Credential
+from submarine_runtime.kerberos.negotiation import Negotiation
 from submarine_runtime.kerberos.tokens import HDFS_TOKEN, RM_TOKEN, Token, TokenFormatError
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.translation import _
 
 
@@ -47,6 +50,28 @@ def fetch_tokens(
     body = json.dumps({"renewer": renewer}).encode()
     answer = _ask(resourcemanagers, access, timeout, "POST", path, {}, body)
     return [hdfs, _token(answer.json_object(), "token", RM_TOKEN, answer)]
+
+
+def tokens_by_keytab(config: JobStore, resourcemanagers: Sequence[str], keytab: str) -> list[Token]:
+    """Return tokens in a container with a keytab.
+
+    Parameters
+    ----------
+    config
+        Its ``principal`` is in the keytab.
+    resourcemanagers
+        Base URLs.
+    keytab
+        Path of the file.
+
+    Raises
+    ------
+    NoTokenError
+        As ``fetch_tokens``; also if this node has no Kerberos library.
+    """
+    cache = f"MEMORY:submarine-{config.principal}"
+    access = Access(Negotiation(Credential(config.principal, keytab, cache)), config.ca)
+    return fetch_tokens(config.webhdfs, resourcemanagers, access, config.user or "")
 
 
 def _ask(

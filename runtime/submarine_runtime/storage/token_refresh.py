@@ -11,6 +11,7 @@ import os
 import threading
 from typing import Callable, Sequence
 
+from submarine_runtime import kerberos
 from submarine_runtime.kerberos import (
     TokenFormatError,
     container_tokens,
@@ -110,19 +111,11 @@ class TokenRefresh:
 
     def _fetch(self) -> None:
         """Obtain tokens by the keytab."""
-        # cost: http, ssl and ctypes, which only this thread needs.
-        from submarine_runtime.cluster_http import Access
-        from submarine_runtime.kerberos import Credential, Negotiation, NoTokenError, fetch_tokens
-
-        config = self._config
-        cache = f"MEMORY:submarine-{config.principal}"
-        credential = Credential(config.principal, self._keytab, cache)
-        access = Access(Negotiation(credential), config.ca)
-        user = config.user or ""
+        # The modules are loaded here: http, ssl and ctypes, which only this thread needs.
         try:
-            tokens = fetch_tokens(config.webhdfs, self._resourcemanagers, access, user)
+            tokens = kerberos.tokens_by_keytab(self._config, self._resourcemanagers, self._keytab)
             self.receive(tokens_text(tokens))
-        except NoTokenError as exc:
+        except kerberos.NoTokenError as exc:
             sentence = _("The keytab gives no fresh tokens: {error}").format(error=exc)
             if sentence != self._warned:
                 self._warned = sentence

@@ -454,6 +454,12 @@ def _refusal(answer: Answer, path: str) -> StoreError:
         return StandbyError(text, True)
     if INVALID_TOKEN in f"{name} {sentence}":
         # A client, or the keytab of the job, may provide another one.
-        return StoreError(_("{text} (it waits for a fresh token)").format(text=text), True)
+        return StoreError(
+            _(
+                "HDFS refused {path}: the delegation token has expired or was cancelled; a waiting "
+                "command or the Jupyter server of a user with a ticket provides another one"
+            ).format(path=path),
+            True,
+        )
     permanent = name in _PERMANENT if name else status in _PERMANENT_STATUS
     return StoreError(text, transient=not permanent, full=name.endswith("QuotaExceededException"))

@@ -8,6 +8,7 @@ from .applications import (
     observe as observe,
 )
 from .cache import APPS as APPS, FRESH as FRESH, NODES as NODES, SCHEDULER as SCHEDULER
+from .certificates import authorities as authorities
 from .file_system import default_file_system as default_file_system
 from .hadoop_configuration import (
     HadoopConf as HadoopConf,

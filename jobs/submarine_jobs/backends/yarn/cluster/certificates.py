@@ -6,6 +6,8 @@ import base64
 import struct
 from pathlib import Path
 
+from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
+
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf, read_properties
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import Profile
@@ -71,9 +73,6 @@ def _certificates(data: bytes, password: str) -> list[bytes]:
     """Return the certificates (DER) of a truststore of type JKS or PKCS12."""
     if data[:4] == struct.pack(">I", _JKS_MAGIC):
         return _java_certificates(data)
-    # cost: cryptography, which only such a truststore needs.
-    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
-
     store = pkcs12.load_pkcs12(data, password.encode() or None)
     return [one.certificate.public_bytes(Encoding.DER) for one in store.additional_certs]
 

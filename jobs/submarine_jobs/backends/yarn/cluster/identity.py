@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from functools import cached_property
 
-from submarine_jobs.backends.yarn.cluster.certificates import authorities
+from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 from submarine_jobs.errors import ConfigError, TicketError
 from submarine_jobs.model import Profile, hadoop_user
@@ -93,7 +93,8 @@ class Identity:
     @cached_property
     def access(self) -> Access:
         """Authentication and certificates for the cluster's HTTP interfaces."""
-        ca = authorities(self._profile, self._conf) if self._conf.uses_https else ""
+        # The attribute loads cryptography, which a cluster without HTTPS does not need.
+        ca = cluster.authorities(self._profile, self._conf) if self._conf.uses_https else ""
         if not self.kerberos:
             return Access(simple_access(self.user).authentication, ca)
         interval = self._conf.token_interval
