@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.full]
 USERS = ("alice", "bob")
 PROGRAM = """\
 %submarine.python
-import getpass, os, time
+import os, time
 print('words of', {user!r}, [name for name in os.environ if 'KEYTAB' in name], flush=True)
 {then}
 """
