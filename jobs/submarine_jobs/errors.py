@@ -6,6 +6,7 @@ The class determines the exit code of the command line: 1 job failed, 2 usage, 3
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 from submarine_runtime.translation import _, gettext_noop
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 NAME_CLUSTER = gettext_noop(
     "Set HADOOP_CONF_DIR, or hadoop_conf_dir in submarine.toml, to the directory of the cluster's "
     "Hadoop configuration"
+)
+#: Hadoop's refusal of a proxy user. The groups are the first component of the service's principal,
+#: which not all interfaces name completely, and the user.
+IMPERSONATION_DENIED = (
+    r"User: ?([^\s@/]{1,100})\S{0,300} is not allowed to impersonate ([^\s\"',;]{1,200})"
+)
+NOT_ALLOWED_TO_ACT = gettext_noop("The cluster does not allow {0} to act for {1}.")
+ALLOW_TO_ACT = gettext_noop(
+    "Its operator allows it with hadoop.proxyuser.NAME.hosts and .users (or .groups) in the "
+    "core-site.xml of the NameNode and the ResourceManager."
 )
 
 
@@ -92,6 +103,15 @@ class RefusedError(SubmarineError):
     """The cluster has refused the request (queue, size, permission)."""
 
     exit_code = 2
+
+
+def impersonation_refusal(text: str) -> tuple[str, str] | None:
+    """Return message and fix if ``text`` is Hadoop's refusal of a proxy user, else None."""
+    found = re.search(IMPERSONATION_DENIED, text)
+    if found is None:
+        return None
+    service, user = found.groups()
+    return _(NOT_ALLOWED_TO_ACT).format(service, user.rstrip(".")), _(ALLOW_TO_ACT)
 
 
 class StorageError(ClusterError):

@@ -15,6 +15,7 @@ from submarine_jobs.errors import (
     NoRoomError,
     StorageError,
     TicketError,
+    impersonation_refusal,
 )
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
@@ -112,6 +113,8 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
             ),
             _("Remove files there that you do not need, or ask the operator for a larger quota."),
         )
+    if denied := impersonation_refusal(text):
+        return NoAccessError(*denied)
     # Not "AccessControl" alone: every Java stack trace can contain AccessController.
     if "AccessControlException" in text or "Permission denied" in text:
         return NoAccessError(

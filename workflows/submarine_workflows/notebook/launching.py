@@ -54,6 +54,7 @@ def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) 
     RefusedError
         With the runner's message, if it did not start.
     """
+    environment = {**_environment(os.environ), **frontend.environment}
     starting = runs.folder / ".starting"
     make_private(starting)
     log = starting / f"{secrets.token_hex(8)}.log"
@@ -63,7 +64,7 @@ def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) 
     with log.open("xb") as file:
         child = subprocess.Popen(
             command,
-            env={**_environment(os.environ), **frontend.environment},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,

@@ -1,9 +1,10 @@
 """Determine the cluster user of a paragraph's job, and the state directory of each user.
 
-Zeppelin authenticates the user of a paragraph. On a cluster with simple authentication the job runs
-as that user; this process sends the name in each request and so acts for several users. If this is
-not possible, the job is rejected, unless the administrator allows that all jobs run as Zeppelin's
-account.
+Zeppelin authenticates the user of a paragraph, and the job runs as that user: this process sends
+the name in each request and so acts for several users. On a cluster with Kerberos it does so with
+the principal of its keytab, for which the cluster must allow this (a proxy user of Hadoop). If the
+job cannot run as the user, it is rejected, unless the administrator allows that all jobs run as
+Zeppelin's account.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def cluster_user(
     *,
     backend: str | None,
     kerberos: bool = False,
+    service: str = "",
 ) -> str | None:
     """Return the user with which a paragraph accesses the cluster: the ``user`` of a profile.
 
@@ -67,6 +69,9 @@ def cluster_user(
         ``local`` or ``yarn``. Local processes always run as Zeppelin's account.
     kerberos
         Whether the cluster requires Kerberos, which does not accept names alone.
+    service
+        The cluster's user of Zeppelin's keytab, which may differ from Zeppelin's account; empty:
+        there is no keytab, and Zeppelin's account has a ticket of its own.
 
     Returns
     -------
@@ -81,7 +86,7 @@ def cluster_user(
     account = getpass.getuser()
     if flag_property(properties, SERVICE_USER):
         return None
-    if user == account:
+    if user == account and service in ("", account):
         return None
     if not user or user == ANONYMOUS:
         raise RefusedError(
@@ -108,13 +113,16 @@ def cluster_user(
             ).format(backend=backend, account=account, user=user[:80]),
             _HOW_TO_ALLOW,
         )
-    if kerberos:
+    if kerberos and not service:
         raise RefusedError(
             _(
-                "The cluster requires Kerberos, which this release does not support: no job "
-                "can run there as {user}."
+                "The cluster requires Kerberos, and Zeppelin has no keytab with which it can act "
+                "for {user}."
             ).format(user=user[:80]),
-            _("Use a cluster with simple authentication."),
+            _(
+                "An administrator sets SUBMARINE_HADOOP_KEYTAB and SUBMARINE_HADOOP_PRINCIPAL on "
+                "the page Interpreters."
+            ),
         )
     if not _NAME.fullmatch(user):
         raise RefusedError(

@@ -28,7 +28,9 @@ from submarine_jobs.doctor import (
     warning,
 )
 from submarine_jobs.errors import SubmarineError
+from submarine_jobs.model import Profile
 from submarine_runtime.translation import _
+from submarine_zeppelin.accounts import check_authentication, requires_kerberos
 from submarine_zeppelin.installation.installer import (
     Installation,
     effective_properties,
@@ -42,7 +44,13 @@ from submarine_zeppelin.interface import flag_property, text_property
 from submarine_zeppelin.thrift import FORM_TYPE
 
 #: Checks of the doctor that access the cluster.
-CLUSTER_CHECKS = ("profile", _("hadoop configuration"), _("resource manager"), "hdfs")
+CLUSTER_CHECKS = (
+    "profile",
+    _("hadoop configuration"),
+    "kerberos ticket",
+    _("resource manager"),
+    "hdfs",
+)
 _PROBE = "import submarine_zeppelin.service.process, thriftpy2; print(thriftpy2.__version__)"
 _TIMEOUT = 60.0
 
@@ -54,13 +62,6 @@ def check_installation(installation: Installation) -> list[Result]:
     except SubmarineError:
         properties, broken = {}, True
     environ = {**os.environ, **_variables(properties)}
-    own = (
-        Check("installation", lambda _unused: _installation(installation)),
-        Check(_("settings of Zeppelin"), lambda _unused: _saved(installation)),
-        Check("python", lambda _unused: _python(installation), seconds=_TIMEOUT),
-        Check("start", lambda _unused: _start(installation, environ), seconds=_TIMEOUT),
-        Check("users", lambda _unused: _users(installation, properties)),
-    )
     chosen = [one for one in CHECKS if one.name in CLUSTER_CHECKS]
     try:
         context = DoctorContext(load_config(_options(properties), environ=environ).profile)
@@ -68,6 +69,13 @@ def check_installation(installation: Installation) -> list[Result]:
         sentence, fix = failure.message, failure.fix
         chosen = [Check("profile", lambda _unused: error(sentence, fix))]
         context = DoctorContext(load_config({"backend": "local"}).profile)
+    own = (
+        Check("installation", lambda _unused: _installation(installation)),
+        Check(_("settings of Zeppelin"), lambda _unused: _saved(installation)),
+        Check("python", lambda _unused: _python(installation), seconds=_TIMEOUT),
+        Check("start", lambda _unused: _start(installation, environ), seconds=_TIMEOUT),
+        Check("users", lambda _unused: _users(installation, properties, context.profile)),
+    )
     if context.profile.backend is None:
         chosen[0] = Check("profile", lambda _unused: _no_cluster(installation))
     return run_checks(context, own if broken else (*own, *chosen))
@@ -87,6 +95,8 @@ def _options(properties: Mapping[str, str]) -> dict[str, Any]:
     return {
         "profile": text_property(properties, "submarine.profile") or None,
         "hadoop_conf_dir": text_property(properties, "SUBMARINE_HADOOP_CONF_DIR") or None,
+        "keytab": text_property(properties, "SUBMARINE_HADOOP_KEYTAB") or None,
+        "principal": text_property(properties, "SUBMARINE_HADOOP_PRINCIPAL") or None,
     }
 
 
@@ -111,10 +121,30 @@ def _no_cluster(installation: Installation) -> Finding:
     )
 
 
-def _users(installation: Installation, properties: Mapping[str, str]) -> Finding:
+def _users(installation: Installation, properties: Mapping[str, str], profile: Profile) -> Finding:
+    kerberos = requires_kerberos(profile)
+    if kerberos is not None:
+        check_authentication(properties, kerberos=kerberos)
     if flag_property(properties, "submarine.allow.service.user"):
         return ok(_("All jobs run as Zeppelin's account (submarine.allow.service.user)."))
     if (installation.home / "conf" / "shiro.ini").is_file():
+        if kerberos and profile.keytab is None:
+            return warning(
+                _("The cluster requires Kerberos, and Zeppelin has no keytab to act for users."),
+                _("Set keytab and principal: {to_set}.").format(
+                    to_set=_how_to_set(
+                        installation,
+                        "SUBMARINE_HADOOP_KEYTAB=FILE",
+                        "SUBMARINE_HADOOP_PRINCIPAL=NAME",
+                    )
+                ),
+            )
+        if kerberos:
+            return ok(
+                _(
+                    "Jobs run as the user that is logged in to Zeppelin; {principal} acts for them."
+                ).format(principal=profile.principal)
+            )
         return ok(_("Jobs run as the user that is logged in to Zeppelin."))
     to_set = _how_to_set(installation, "submarine.allow.service.user=true")
     return warning(

@@ -22,9 +22,11 @@ from .output_limits import (
     output_limit as output_limit,
 )
 from .properties import (
+    AUTHENTICATION as AUTHENTICATION,
     PROPERTIES as PROPERTIES,
     STOP as STOP,
     STOPS as STOPS,
+    authentication_property as authentication_property,
     check_value as check_value,
     choice_property as choice_property,
     flag_property as flag_property,

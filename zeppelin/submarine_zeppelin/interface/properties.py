@@ -14,6 +14,8 @@ from submarine_runtime.translation import _
 
 #: Setting of the action on Stop, and its values.
 STOP, STOPS = "submarine.stop", ("cancel", "detach")
+#: Setting of the cluster's authentication, and its values; empty: as the cluster's configuration.
+AUTHENTICATION, _AUTHENTICATIONS = "zeppelin.submarine.auth.type", ("simple", "kerberos")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
 
@@ -100,6 +102,27 @@ PROPERTIES = (
         _("Directory with core-site.xml and yarn-site.xml. Empty: the profile's directory."),
     ),
     Property(
+        AUTHENTICATION,
+        "",
+        _(
+            "Authentication of the cluster, simple or kerberos: any other is refused. Empty: as "
+            "core-site.xml says."
+        ),
+    ),
+    Property(
+        "SUBMARINE_HADOOP_KEYTAB",
+        "",
+        _(
+            "Keytab of Zeppelin's principal, which acts for the users on a cluster with Kerberos. "
+            "Empty: the profile's keytab."
+        ),
+    ),
+    Property(
+        "SUBMARINE_HADOOP_PRINCIPAL",
+        "",
+        _("Zeppelin's principal in that keytab: zeppelin@EXAMPLE.COM. Empty: the profile's."),
+    ),
+    Property(
         "submarine.algorithm.hdfs.path",
         "",
         _(
@@ -180,6 +203,8 @@ PROPERTIES = (
 _ALTERNATIVE_NAMES = {
     "machinelearning.distributed.enable": "machinelearing.distributed.enable",
     "SUBMARINE_HADOOP_CONF_DIR": "submarine.hadoop.conf.dir",
+    "SUBMARINE_HADOOP_KEYTAB": "submarine.hadoop.keytab",
+    "SUBMARINE_HADOOP_PRINCIPAL": "submarine.hadoop.principal",
 }
 _BY_NAME = {item.name: item for item in PROPERTIES}
 
@@ -244,6 +269,19 @@ def choice_property(properties: Mapping[str, str], name: str, words: tuple[str, 
     return value
 
 
+def authentication_property(properties: Mapping[str, str]) -> str:
+    """Return the authentication that the settings require: ``simple``, ``kerberos`` or empty.
+
+    Raises
+    ------
+    UsageError
+        If the value is another one.
+    """
+    if not text_property(properties, AUTHENTICATION):
+        return ""
+    return choice_property(properties, AUTHENTICATION, _AUTHENTICATIONS)
+
+
 def check_value(name: str, value: str) -> None:
     """Check the name and value of a setting before it is written.
 
@@ -269,3 +307,5 @@ def check_value(name: str, value: str) -> None:
         number_property({name: value}, name)
     elif name == STOP:
         choice_property({name: value}, name, STOPS)
+    elif name == AUTHENTICATION:
+        authentication_property({name: value})

@@ -42,6 +42,13 @@ _OTHERS = (
         "Begin a paragraph with %submarine.python; it need not be run.",
     ),
     (re.compile(r"`submarine --help`"), "`%submarine help`"),
+    (
+        re.compile(
+            r"Get (?:a new )?one with `submarine login` or kinit, or set keytab and principal"
+        ),
+        "Set SUBMARINE_HADOOP_KEYTAB and SUBMARINE_HADOOP_PRINCIPAL on the page Interpreters, or "
+        "run kinit in a terminal as Zeppelin's account",
+    ),
     # Commands for a terminal are not changed.
     (re.compile(rf"`submarine (?!(?:{TERMINAL})\b)"), "`%submarine "),
     (re.compile(r"^Usage: submarine\b"), "Usage: %submarine"),
@@ -87,7 +94,7 @@ def reword_help(text: str) -> str:
     """Reword the help of all verbs, and remove commands for a terminal."""
     text = re.sub(rf"(?m)^  (?:{TERMINAL}) .*\n", "", text)
     text = re.sub(r"(?s)\n?^The first minute:\n.*", "", text, flags=re.MULTILINE)
-    text = re.sub(r"(?m)^  clear .*\n", "", text)
+    text = re.sub(r"(?m)^  (?:clear|login) .*\n", "", text)
     for pattern, words in _HELP:
         text = re.sub(pattern, words, text, flags=re.MULTILINE)
     return text

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from submarine_jobs.client import limit_kept_jobs
 from submarine_jobs.concurrency import use_subprocesses
 from submarine_runtime.translation import _
-from submarine_zeppelin.accounts import release_drivers
+from submarine_zeppelin.accounts import hide_service_key, release_drivers
 from submarine_zeppelin.execution import Executions, InterpreterSessions, OutputWriter
 from submarine_zeppelin.interface import (
     LIMIT_PROPERTY,
@@ -159,6 +159,7 @@ def main(words: Sequence[str] | None = None) -> int:
     limit_kept_jobs(0)  # a job keeps the page of its paragraph in memory
     arguments = parse(words)
     become_group_leader()
+    hide_service_key()  # before a program of a user can start
     mask = SecretsMask()
     set_up_logging(arguments.group, mask)
     process = InterpreterProcess(arguments, mask)

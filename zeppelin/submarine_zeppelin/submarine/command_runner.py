@@ -169,6 +169,14 @@ def show_outcome(outcome: Outcome, frontend: ZeppelinFrontend) -> bool:
 def _check_permitted(words: Sequence[str]) -> None:
     """Reject verbs that are reserved for the administrator of this machine."""
     verb = words[0] if words else ""
+    if verb == "login" and not {"--help", "-h"} & set(words):
+        raise UsageError(
+            _("A paragraph cannot ask for a password."),
+            _(
+                "An administrator sets SUBMARINE_HADOOP_KEYTAB and SUBMARINE_HADOOP_PRINCIPAL on "
+                "the page Interpreters, or runs kinit in a terminal as Zeppelin's account."
+            ),
+        )
     # These verbs change Zeppelin's machine or account.
     if (verb in TERMINAL_VERBS and verb in plugins()) or "--stop-driver" in words:
         raise UsageError(

@@ -48,3 +48,16 @@ def test_a_user_whom_the_cluster_does_not_admit_is_named() -> None:
     error = storage_error("write", _URL, RuntimeError(text))
     assert isinstance(error, NoAccessError)
     assert error.message == f"Cannot write {_URL}: this cluster does not admit the user mallory."
+
+
+@pytest.mark.parametrize("name", ["hub", "hub@EXAMPLE.COM", "hub/host.example.com@EXAMPLE.COM"])
+def test_a_service_that_may_not_act_for_a_user_is_named(name: str) -> None:
+    text = (
+        "HDFS refused /user/ann: Failed to obtain user group information: "
+        f"org.apache.hadoop.security.authorize.AuthorizationException: User: {name} is not "
+        "allowed to impersonate ann"
+    )
+    error = storage_error("list", _URL, RuntimeError(text))
+    assert isinstance(error, NoAccessError)
+    assert error.message == "The cluster does not allow hub to act for ann."
+    assert "hadoop.proxyuser.NAME.hosts" in error.fix

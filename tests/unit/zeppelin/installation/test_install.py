@@ -208,3 +208,29 @@ def test_check_reports_cluster_and_users(home: Path, tmp_path: Path) -> None:
     assert "page Interpreters" in said["users"]["fix"]
     (home / "conf" / "shiro.ini").write_text("[users]\n")
     assert checks(home)["users"]["status"] == "ok"
+
+
+def test_check_reports_the_keytab(home: Path, tmp_path: Path) -> None:
+    (home / "conf" / "shiro.ini").write_text("[users]\n")
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>hadoop.security.authentication</name>"
+        "<value>kerberos</value></property></configuration>"
+    )
+    (keytab := tmp_path / "zeppelin.keytab").write_bytes(b"key")
+    sets = [f"SUBMARINE_HADOOP_CONF_DIR={tmp_path}"]
+    run("install", str(home), "--python", "/bin/false", *(f"--set={one}" for one in sets))
+    said = checks(home)
+    assert said["users"]["status"] == "warning"
+    assert "--set SUBMARINE_HADOOP_KEYTAB=FILE --set SUB" in said["users"]["fix"]
+    sets += [f"SUBMARINE_HADOOP_KEYTAB={keytab}", "SUBMARINE_HADOOP_PRINCIPAL=zeppelin@EXAMPLE.COM"]
+    run("install", str(home), "--python", "/bin/false", *(f"--set={one}" for one in sets))
+    said = checks(home)
+    assert said["users"]["status"] == "ok"
+    assert "zeppelin@EXAMPLE.COM acts for them" in said["users"]["sentence"]
+    mode = "--set=zeppelin.submarine.auth.type=simple"
+    run("install", str(home), "--python", "/bin/false", mode)
+    said = checks(home)
+    assert said["users"]["status"] == "error"
+    assert "is simple, but the cluster's authentication is kerberos" in said["users"]["sentence"]
+    with pytest.raises(UsageError, match="Set it to simple or kerberos"):
+        run("install", str(home), "--set=zeppelin.submarine.auth.type=ldap")

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.commands.run import parse_run
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import TicketError, UsageError
 from submarine_zeppelin.interface import Context, choice_property, flag_property, number_property
 from submarine_zeppelin.notes import (
     JOB_RUN,
     FormFields,
     check_cleanable,
+    error_text,
     parse_command,
+    reword_help,
     run_words,
     split_commands,
     translate_command_line,
@@ -119,3 +121,11 @@ def test_invalid_settings_are_reported() -> None:
         choice_property({"submarine.stop": "kill"}, "submarine.stop", ("cancel", "detach"))
     misspelt = {"machinelearing.distributed.enable": "true"}
     assert flag_property(misspelt, "machinelearning.distributed.enable")
+
+
+def test_a_missing_ticket_names_the_settings_of_zeppelin() -> None:
+    said = error_text(TicketError("No Kerberos credentials available"))
+    assert "Set SUBMARINE_HADOOP_KEYTAB and SUBMARINE_HADOOP_PRINCIPAL on the page" in said
+    assert "login" not in said
+    shown = reword_help("Cluster:\n  doctor  Check.\n  login   Get a ticket.\n  logs    Show.\n")
+    assert shown == "Cluster:\n  doctor  Check.\n  logs    Show.\n"

@@ -10,7 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from submarine_jobs.errors import ClusterError, RefusedError, TicketError
+from submarine_jobs.errors import (
+    ClusterError,
+    RefusedError,
+    TicketError,
+    impersonation_refusal,
+)
 from submarine_runtime.cluster_http import Access, Answer, NoAnswerError, SignInError
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import ResourceManagerClient
@@ -120,6 +125,8 @@ class ResourceManager:
             remote = content.get("RemoteException") if isinstance(content, dict) else None
             said = remote.get("message") if isinstance(remote, dict) else None
             message = " ".join(str(said or answer.status).split())[:300]
+            if denied := impersonation_refusal(message):
+                raise RefusedError(*denied)
             raise RefusedError(
                 _("The ResourceManager at {url} refused: {message}.").format(
                     url=self.url, message=message

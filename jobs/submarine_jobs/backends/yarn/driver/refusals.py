@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
+from submarine_jobs.errors import (
+    ALLOW_TO_ACT,
+    IMPERSONATION_DENIED,
+    NOT_ALLOWED_TO_ACT,
+    ClusterError,
+    RefusedError,
+    SubmarineError,
+)
 from submarine_runtime.protocol import EndReason
 from submarine_runtime.translation import _, gettext_noop
 
@@ -156,10 +163,10 @@ TABLE: tuple[Refusal, ...] = (
         gettext_noop("Check the DataNodes: `submarine doctor`."),
     ),
     _row(
-        r"User: ?(\S+) is not allowed to impersonate (\S+)",
+        IMPERSONATION_DENIED,
         JobRefusedError,
-        gettext_noop("The cluster does not allow {0} to act for {1}."),
-        gettext_noop("Operators: hadoop.proxyuser.NAME.hosts and .users (or .groups)."),
+        NOT_ALLOWED_TO_ACT,
+        ALLOW_TO_ACT,
     ),
     _row(
         r"Kerberos|GSSException|kinit|Login failure for user",
