@@ -39,6 +39,7 @@ from submarine_jobs.options.option_values import (
     QUICKLINK,
     RETURN,
     SECRET,
+    SHARE,
     TIMEOUT,
     WITH,
     choice,
@@ -288,6 +289,14 @@ class RunOptions:
     )
     principal: str | None = option(
         "--principal", metavar="NAME", help="Name in the keytab: alice@EXAMPLE.COM."
+    )
+    share: tuple[str, ...] = option_names(
+        "--share",
+        SHARE,
+        metavar="view:NAME,...",
+        default=(),
+        help="Let users and groups (@NAME) read the job; modify:NAME may also cancel and rerun "
+        "it; repeatable.",
     )
     priority: int | None = option(
         "--priority",

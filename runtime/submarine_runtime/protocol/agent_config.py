@@ -43,6 +43,8 @@ class JobStore:
     ca
         Certificates of the authorities that sign those of the cluster's servers, in PEM; empty:
         those of the node.
+    shared
+        Whether new files are readable by the users and groups in the directory's default ACL.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class JobStore:
     user: str | None = None
     authentication: str = "simple"
     ca: str = ""
+    shared: bool = False
 
 
 #: Variables that identify a container of a distributed job; the agent removes them from the

@@ -51,6 +51,8 @@ VALUES = "values.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
 SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
+#: Files that stay private in a shared job directory.
+PRIVATE_FILES = (SECRET, SECRET_ENV)
 APPLICATION = "application.json"
 CLAIM = "claim.json"
 #: Key of a claim that no container holds: a client closes a job that was not submitted.

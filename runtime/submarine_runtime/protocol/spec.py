@@ -191,6 +191,8 @@ class JobSpec:
     secrets
         ``--secret``: NAME -> the file with the value, as it was typed; empty: the environment of
         the submitting process, or the keyring. The values are in ``layout.SECRET_ENV``.
+    share
+        ``--share``: entries ``view:bob``, ``view:@analysts`` (a group) or ``modify:carol``.
     require_collective
         Fail the job if its tasks never open the port of their rendezvous.
     run_id
@@ -246,6 +248,7 @@ class JobSpec:
     return_all_ranks: bool = False
     keep: tuple[str, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
+    share: tuple[str, ...] = ()
     version: int = SPEC_VERSION
 
     @property

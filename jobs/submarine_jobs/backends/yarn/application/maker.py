@@ -51,7 +51,8 @@ class ApplicationMaker:
         """Return the application of a submission; upload missing files to the cache."""
         gang = submission.coordinator is not None
         made = self._gang(submission) if gang else self._single(submission)
-        return replace(made, user=self._profile.proxy_user or "")
+        user = self._profile.proxy_user or ""
+        return replace(made, user=user, share=submission.spec.share)
 
     def _single(self, submission: Submission) -> Application:
         """Return the application of a job of one task."""
