@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.backends.yarn.driver import stop_directory
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import RestError, SecureWebHdfs, http_request
+from submarine_minicluster.hadoop import RestError, SecureWebHdfs, get_json, http_request
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -26,6 +26,7 @@ pathlib.Path(os.environ["SUBMARINE_MODEL_DIR"], "weights.txt").write_text("the w
 print("a line of", os.environ["WHAT"], flush=True)
 time.sleep(0 if os.environ["WHAT"] == "private" else 900)
 """
+CONTAINERS = "/ws/v1/node/containers/"
 SECRET = "a-value-that-only-the-program-has"
 
 Submarine = Callable[..., subprocess.CompletedProcess[str]]
@@ -146,9 +147,10 @@ def test_a_viewer_sees_the_job_and_no_secret(
     kerberos_minicluster: Minicluster, submarine: Submarine, jobs: dict[str, str]
 ) -> None:
     job = jobs["viewed"]
-    shown = done(submarine("bob", "show", f"alice/{job}"))
-    assert f"{job} is a job of alice." in shown
-    assert "Note: Shared with bob (view)." in shown
+    shown = submarine("bob", "show", f"alice/{job}")
+    assert f"{job} is a job of alice." in shown.stderr
+    assert "RUNNING" in done(shown)
+    assert "Shared with bob (view)." in record(submarine, job, "alice")["notes"]
     until(
         lambda: "a line of viewed" in done(submarine("bob", "logs", job)),
         "the uploaded log is readable",
@@ -185,15 +187,21 @@ def test_a_viewer_may_not_cancel_or_rerun(submarine: Submarine, jobs: dict[str, 
 def test_the_view_acl_opens_the_pages_of_yarn(
     kerberos_minicluster: Minicluster, submarine: Submarine, jobs: dict[str, str]
 ) -> None:
-    def page(what: str) -> int:
-        url = record(submarine, jobs[what], "alice")["links"]["YARN application"]
-        application = url.rpartition("/")[2]
+    def log_address(what: str, user: str) -> str:
+        application = record(submarine, jobs[what], "alice")["application_id"]
         rm = kerberos_minicluster.url("resourcemanager")
-        address = f"{rm}/ws/v1/cluster/apps/{application}/appattempts"
-        return http_request("GET", address, access=kerberos_minicluster.access("bob"))[0]
+        address = f"{rm}/ws/v1/cluster/apps/{application}"
+        app = get_json(address, kerberos_minicluster.access(user))["app"]
+        return str(app.get("amContainerLogs", ""))
 
-    assert (page("viewed"), page("changed")) == (200, 200)
-    assert page("private") >= 400
+    for what in ("viewed", "changed"):
+        assert log_address(what, "bob") == log_address(what, "alice")
+    assert log_address("private", "alice")
+    assert not log_address("private", "bob")
+    listing = log_address("viewed", "alice").replace("/node/containerlogs/", CONTAINERS)
+    listing = f"{listing.rpartition('/')[0]}/logs"
+    bob = kerberos_minicluster.access("bob")
+    assert http_request("GET", listing, access=bob, accept="application/json")[0] == 200
 
 
 def test_with_the_modify_acl_another_user_reruns_and_cancels(

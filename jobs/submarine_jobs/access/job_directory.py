@@ -162,7 +162,12 @@ class JobDirectory:
         try:
             secret = self.secret()
         except NoAccessError as error:  # The file with the address was readable.
-            raise NoTokenError(error.message) from error
+            raise NoTokenError(
+                _("The port of the running job admits only its owner: {error}").format(
+                    error=error.message
+                ),
+                _("State, log and results are in the job directory."),
+            ) from error
         return AgentAddress(str(raw["host"]), int(raw["port"]), secret)
 
     def events(self) -> list[Event]:

@@ -44,7 +44,8 @@ def test_a_name_that_hdfs_or_yarn_would_read_otherwise_is_refused(name: str) -> 
 
 def test_modify_includes_view() -> None:
     sharing = Sharing.of(["view:bob", "modify:carol", "modify:@ops", "view:carol"])
-    assert sharing == (("bob", "carol"), ("ops",), ("carol",), ("ops",))
+    assert (sharing.view_users, sharing.view_groups) == (("bob", "carol"), ("ops",))
+    assert (sharing.modify_users, sharing.modify_groups) == (("carol",), ("ops",))
     assert sharing.sentence() == (
         "Shared with bob, carol, @ops (view); carol, @ops may cancel and rerun it (modify)."
     )
