@@ -126,6 +126,10 @@ class NoAccessError(StorageError):
     """The file system denies the permission."""
 
 
+class AclsDisabledError(StorageError):
+    """The file system keeps no ACLs (``dfs.namenode.acls.enabled`` is false)."""
+
+
 class TicketError(StorageError):
     """There is no valid Kerberos ticket, or the cluster does not accept it."""
 

@@ -3,6 +3,7 @@ from .agent_client import (
     AgentClient as AgentClient,
     LogChunk as LogChunk,
     NotListeningError as NotListeningError,
+    NoTokenError as NoTokenError,
     StreamBrokenError as StreamBrokenError,
     tls_context as tls_context,
 )

@@ -49,6 +49,10 @@ class NotListeningError(ClusterError):
     """The node refuses connections to the port of the job: its agent or coordinator has ended."""
 
 
+class NoTokenError(ClusterError):
+    """The job directory is readable, but not the token that the port of the job requires."""
+
+
 class StreamBrokenError(Exception):
     """The connection to the agent failed or ended before the job."""
 

@@ -7,14 +7,15 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from submarine_jobs import model
-from submarine_jobs.access.agent_client import AgentAddress
+from submarine_jobs.access.agent_client import AgentAddress, NoTokenError
 from submarine_jobs.access.credentials import JobSecret
-from submarine_jobs.errors import StorageError
+from submarine_jobs.errors import NoAccessError, StorageError
 from submarine_jobs.model import JobSpec
-from submarine_jobs.storage import Storage
+from submarine_jobs.storage import PRIVATE_FILE, SHARED_FILE, Storage
 from submarine_runtime.protocol import Event, JobRecord, layout, to_json
 from submarine_runtime.translation import _
 
@@ -38,12 +39,23 @@ _clocks: dict[str, tuple[float, float]] = {}
 class JobDirectory:
     """Job directory in a storage.
 
-    ``owner`` is the owner from a listing; None: it was not listed.
+    ``owner`` is the owner from a listing; None: it was not listed. ``shared`` tells whether new
+    files are for the users and groups of ``--share`` too; None: the mode of the directory does.
     """
 
     storage: Storage
     path: str
     owner: str | None = field(default=None, compare=False)
+    shared: bool | None = field(default=None, compare=False)
+
+    @cached_property
+    def mode(self) -> int:
+        """Mode of new files that hold no secret."""
+        shared = self.shared
+        if shared is None:
+            found = self.storage.stat(self.path)
+            shared = found is not None and found.shared
+        return SHARED_FILE if shared else PRIVATE_FILE
 
     @property
     def url(self) -> str:
@@ -64,12 +76,13 @@ class JobDirectory:
 
     def publish_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON file atomically."""
-        self.storage.publish(self.file(name), json.dumps(value, indent=1).encode())
+        data = json.dumps(value, indent=1).encode()
+        self.storage.publish(self.file(name), data, mode=self.mode)
 
     def publish_json_exclusive(self, name: str, value: Mapping[str, Any]) -> bool:
         """Write a JSON file unless it exists; return False if it does."""
         data = json.dumps(value, indent=1).encode()
-        return self.storage.publish_exclusive(self.file(name), data)
+        return self.storage.publish_exclusive(self.file(name), data, mode=self.mode)
 
     def clock(self) -> float:
         """Return the clock of the file system in epoch seconds, from the time of a new file.
@@ -80,13 +93,16 @@ class JobDirectory:
         Raises
         ------
         StorageError
-            If no file can be written.
+            If no file can be written, although this user may write there.
         """
         now, root = time.monotonic(), self.url.rsplit("/", 2)[0]
         clock, measured = _clocks.get(root, (0.0, float("-inf")))
         if now - measured > CLOCK_KEPT:
             path = self.file(f"{layout.TEMPORARY_PREFIX}clock-{secrets.token_hex(6)}")
-            self.storage.publish(path, b"1")
+            try:
+                self.storage.publish(path, b"1")
+            except NoAccessError:  # A job of another user: only its age depends on the clock.
+                return time.time()
             found = self.storage.stat(path)
             self.storage.delete(path)
             if found is None:
@@ -136,11 +152,26 @@ class JobDirectory:
         return JobSecret.from_bytes(self.storage.read(self.file(layout.SECRET), 0, MAX_SECRET))
 
     def address(self) -> AgentAddress | None:
-        """Return the address of the agent, or None before it listens."""
+        """Return the address of the agent, or None before it listens.
+
+        Raises
+        ------
+        NoTokenError
+            If the job is shared with this user, whom the port does not admit.
+        """
         raw = self.read_json(layout.LIVE)
         if not isinstance(raw, dict):
             return None
-        return AgentAddress(str(raw["host"]), int(raw["port"]), self.secret())
+        try:
+            secret = self.secret()
+        except NoAccessError as error:  # The file with the address was readable.
+            raise NoTokenError(
+                _("The port of the running job admits only its owner: {error}").format(
+                    error=error.message
+                ),
+                _("State, log and results are in the job directory."),
+            ) from error
+        return AgentAddress(str(raw["host"]), int(raw["port"]), secret)
 
     def events(self) -> list[Event]:
         """Read the first ``MAX_EVENTS`` bytes of the stored events, those of the client first.
@@ -168,7 +199,8 @@ class JobDirectory:
     def publish_events(self, writer: str, number: int, events: list[Event]) -> None:
         """Write a segment of the event list."""
         lines = b"".join(json.dumps(to_json(event)).encode() + b"\n" for event in events)
-        self.storage.publish(self.file(layout.event_segment(writer, number)), lines)
+        path = self.file(layout.event_segment(writer, number))
+        self.storage.publish(path, lines, mode=self.mode)
 
 
 def _event(line: bytes) -> Event | None:

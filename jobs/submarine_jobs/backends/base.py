@@ -145,6 +145,9 @@ class Backend(ABC):
     settings
         Settings of a profile that only this backend reads, each with one line of help. Those of
         this package's backends are in ``KNOWN_SETTINGS``.
+    shares
+        Whether jobs may have ``--share``: the job root is on a file system with ACLs, and ``plan``
+        reports what the cluster does not protect.
     profile
         The cluster and its settings.
     submit_grace
@@ -154,6 +157,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     settings: ClassVar[Mapping[str, str]] = {}
+    shares: ClassVar[bool] = False
     submit_grace: float = SUBMIT_GRACE
 
     def __init__(self, profile: Profile) -> None:
@@ -168,6 +172,30 @@ class Backend(ABC):
     @abstractmethod
     def job_root(self) -> tuple[Storage, str]:
         """Return storage and path of the directory of this user's jobs."""
+
+    def job_root_of(self, user: str) -> tuple[Storage, str]:
+        """Return storage and path of the directory of another user's jobs.
+
+        Raises
+        ------
+        UsageError
+            If this backend has only jobs of this user.
+        """
+        raise UsageError(
+            _("--backend {name} has no jobs of other users.").format(name=self.name),
+            _("Choose the backend of the cluster."),
+        )
+
+    def jobs_of(self, user: str) -> Collection[str]:
+        """Return the ids of another user's jobs that this user may view, as far as known.
+
+        Raises
+        ------
+        UsageError
+            If this backend has only jobs of this user.
+        """
+        self.job_root_of(user)
+        return ()
 
     @abstractmethod
     def plan(self, spec: JobSpec) -> Plan:

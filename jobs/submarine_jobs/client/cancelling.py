@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.backends import Handle, Observation, Stage
+from submarine_jobs.client.job_ownership import foreign_owner
 from submarine_jobs.client.views import index_entry_of
 from submarine_jobs.concurrency import call_timeout
 from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
@@ -51,7 +52,9 @@ def cancel(job: Job, why: str) -> JobRecord:
         with call_timeout(STORAGE_SECONDS):
             job.directory.publish_json_exclusive(layout.CANCEL, request)
     except NoAccessError:
-        raise
+        if not foreign_owner(job):
+            raise
+        return _cancel_shared(job)
     except StorageError as error:
         write_error = error  # a running job can still be cancelled
     no_answer = write_error if not isinstance(write_error, NoRoomError) else None
@@ -88,6 +91,23 @@ def cancel(job: Job, why: str) -> JobRecord:
                 no_answer=_(_NO_ANSWER), backend=job.backend.name, later=_(_LATER)
             )
             return _with_note(_ended_on_cluster(job, handle, no_answer), words)
+    with contextlib.suppress(TimeoutError):
+        return job.wait(PATIENCE)
+    return job.record()
+
+
+def _cancel_shared(job: Job) -> JobRecord:
+    """Cancel a job of another user, whose directory is not writable: through the cluster only.
+
+    The ResourceManager checks the modify ACL. The owner's client publishes the record.
+    """
+    handle = job.handle
+    if handle is None:
+        raise ClusterError(
+            _("{job} was not cancelled: the cluster has not accepted it yet.").format(job=job.id),
+            _("Try again later."),
+        )
+    job.backend.stop(handle)
     with contextlib.suppress(TimeoutError):
         return job.wait(PATIENCE)
     return job.record()

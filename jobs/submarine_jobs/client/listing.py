@@ -18,6 +18,7 @@ from submarine_jobs.errors import (
     NAME_CLUSTER,
     ClusterError,
     JobNotFoundError,
+    NoAccessError,
     NoAnswerError,
     NoClusterError,
     StorageError,
@@ -106,8 +107,39 @@ def list_jobs(
     return [records.get(row.job_id) or record_without_backend(row, session.store) for row in known]
 
 
+def list_jobs_of(session: Session, user: str, limit: int = 100) -> list[JobRecord]:
+    """Return the records of another user's jobs that this user may read, newest first.
+
+    The cluster names the jobs, because a job root is private. This reads each job that is not in
+    the index, at most ``limit``, and makes one call to the cluster for their states.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster does not answer.
+    UsageError
+        If the backend has only jobs of this user, or the name is invalid.
+    """
+    backend = session.backend()
+    ids = [job_id for job_id in backend.jobs_of(user) if layout.is_job_id(job_id)]
+    targets = []
+    for job_id in ids[:limit]:
+        with contextlib.suppress(NoAccessError, model.InvalidRecordError):  # not shared
+            row = session.store.get(job_id) or _from_job_root(session, job_id, user)
+            if row is not None and (target := target_of(session, row)) is not None:
+                targets.append(target)
+    observations = observe_all(targets)
+    records = []
+    for target in targets:
+        seen = observations.get(target.entry.job_id)
+        with contextlib.suppress(NoAccessError, FileNotFoundError):
+            record = resolve_record(target, seen, session.store)
+            records.append(with_owner(record, session.store.owner(target.entry.job_id)))
+    return records
+
+
 def find_job(session: Session, text: str) -> Job:
-    """Find one job.
+    """Find one job by an id, the beginning of one, a name, ``last``, ``USER/ID`` or its URL.
 
     Raises
     ------
@@ -153,6 +185,8 @@ def _row(session: Session, text: str) -> IndexEntry | None:
         return store.newest_own(user)
     if layout.is_job_id(text):
         return store.get(text) or _from_job_root(session, text)
+    if "/" in text:
+        return _from_path(session, text)
     candidates = _candidates(store, text, user)
     if not candidates:
         trouble = discover(session, 200, SEARCH_PATIENCE)
@@ -272,11 +306,42 @@ def all_months(session: Session) -> list[str]:
     return sorted(months, reverse=True)
 
 
-def _from_job_root(session: Session, job_id: str) -> IndexEntry | None:
+def _from_job_root(session: Session, job_id: str, user: str | None = None) -> IndexEntry | None:
+    """Import a job from the job root, that of another user if one is named."""
     backend = session.backend()
-    storage, root = backend.job_root()
+    storage, root = backend.job_root() if user is None else backend.job_root_of(user)
     directory = JobDirectory(storage, layout.job_directory(root, job_id))
     return import_job(session, backend, directory)
+
+
+def _from_path(session: Session, text: str) -> IndexEntry | None:
+    """Import the job of ``USER/ID`` or of the URL of a job directory."""
+    parts = text.rstrip("/").split("/")
+    job_id = parts[-1]
+    if not layout.is_job_id(job_id):
+        return None
+    backend = session.backend()
+    if len(parts) == 2:
+        storage, root = backend.job_root_of(parts[0])
+        path: str | None = layout.job_directory(root, job_id)
+    else:
+        storage, _root = backend.job_root()
+        path = storage.path_of(text)
+    if path is None:
+        return None
+    directory = JobDirectory(storage, path)
+    known = session.store.get(job_id)
+    if known is not None and known.job_dir == directory.url:
+        return known
+    try:
+        return import_job(session, backend, directory)
+    except NoAccessError as error:
+        raise NoAccessError(
+            _("{url} is not shared with you: {error}").format(
+                url=directory.url, error=error.message
+            ),
+            _("The owner shares a new job with --share view:{user}.").format(user=session.user),
+        ) from error
 
 
 def import_job(session: Session, backend: Backend, directory: JobDirectory) -> IndexEntry | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.access import MAX_BUNDLE
 from submarine_jobs.client import started_jobs as started
-from submarine_jobs.client.job_ownership import foreign_owner
+from submarine_jobs.client.job_ownership import foreign_owner, user_of
 from submarine_jobs.errors import RefusedError, SubmarineError
 from submarine_jobs.model import WorkflowOrigin
 from submarine_jobs.submit import readable_secret_files, secret_sources, submit
@@ -39,11 +39,15 @@ def rerun(
     Raises
     ------
     RefusedError
-        If the job belongs to another user and ``yes`` is not given, or it has ``--secret``.
+        If the job belongs to another user who has not given this user the right to modify it, or
+        ``yes`` is not given, or it has ``--secret``.
     UsageError
         If a value of ``--secret`` is not in its source any more.
     """
-    if not yes and (owner := foreign_owner(job)):
+    owner = foreign_owner(job)
+    if owner:
+        _check_modify_acl(job, owner)
+    if owner and not yes:
         raise RefusedError(
             _("{job} is a job of {owner}, and running it again runs their code as you.").format(
                 job=job.id, owner=one_line(owner, 80)
@@ -62,7 +66,10 @@ def rerun(
         workflow_node=origin.node or None,
         yarn_tags=origin.yarn_tags,
     )
-    if spec.secrets and (owner := foreign_owner(job)):
+    if owner:
+        # The owner of the original job does not choose the readers of this user's job.
+        spec = replace(spec, share=())
+    if spec.secrets and owner:
         # The specification chooses the files, and the program receives their content.
         raise RefusedError(
             _(
@@ -80,6 +87,18 @@ def rerun(
         spec = replace(spec, resume_from=job.id)
     with started.submitting():
         return submit(job.session, spec, _read(job, layout.BUNDLE), _read(job, layout.VALUES))
+
+
+def _check_modify_acl(job: Job, owner: str) -> None:
+    storage, directory = job.directory.storage, job.directory
+    if not storage.may_execute(directory.file(layout.SPEC)):  # see storage.mark_modifiers
+        raise RefusedError(
+            _(
+                "{user} may not run {job} of {owner} again: that requires the modify ACL of the "
+                "job, which its owner gives with --share modify:{user}."
+            ).format(user=one_line(user_of(job), 80), job=job.id, owner=one_line(owner, 80)),
+            _("Ask the owner of the job."),
+        )
 
 
 def _read(job: Job, name: str) -> bytes | None:

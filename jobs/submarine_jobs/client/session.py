@@ -120,8 +120,15 @@ class Session:
 
         return list_jobs(self, limit, on_trouble)
 
+    def jobs_of(self, user: str, limit: int = 100) -> list[JobRecord]:
+        """Return the records of another user's jobs that are shared with this one, newest first."""
+        # cost: as in `begin_job`.
+        from submarine_jobs.client.listing import list_jobs_of
+
+        return list_jobs_of(self, user, limit)
+
     def job(self, text: str) -> Job:
-        """Find a job by id, unique prefix of an id, name (the newest), or ``last``.
+        """Find a job by id, unique prefix of an id, name (the newest), ``USER/ID`` or ``last``.
 
         ``last`` is the newest job of this user on this machine; in a notebook, of this notebook.
         """

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import model
-from submarine_jobs.access import AgentClient, LogChunk, StreamBrokenError
+from submarine_jobs.access import AgentClient, LogChunk, NoTokenError, StreamBrokenError
 from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client.job_ownership import noted_owner
 from submarine_jobs.client.views import (
@@ -281,6 +281,8 @@ class Watcher:
                         self._handle_line(item, line)
                         if self._watched.get(item.job.id) is not item:
                             return
+        except NoTokenError:  # A shared job: its log is the uploaded one.
+            item.failures = MAX_FAILURES
         except (SubmarineError, StreamBrokenError, FileNotFoundError, ValueError, KeyError) as exc:
             log.debug("stream of %s broke: %s", item.job.id, exc)
             if isinstance(exc, StorageError):

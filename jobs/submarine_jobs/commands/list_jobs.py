@@ -43,6 +43,7 @@ def _state(text: str) -> State | str:
         "list --state RUNNING",
         "list --name 'digits*' --all",
         "list --workflow nightly",
+        "list --user alice",
     ),
 )
 @option(
@@ -67,6 +68,12 @@ def _state(text: str) -> State | str:
     "--workflow-run", metavar="RUN", heading="Which", help="Only jobs of this run of a workflow."
 )
 @option(
+    "--user",
+    metavar="NAME",
+    heading="Which",
+    help="Jobs of another user that are shared with you, in place of yours.",
+)
+@option(
     "--limit",
     type=ParsedType("number", lambda text: parse_count(text, _("The limit"), 1)),
     metavar="N",
@@ -84,6 +91,7 @@ def list_jobs(
     name: str | None,
     workflow: str | None,
     workflow_run: str | None,
+    user: str | None,
     limit: int | None,
     everything: bool,
     profile: str | None,
@@ -96,7 +104,8 @@ def list_jobs(
     maximum = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
     filtered = bool(states or name or workflow or workflow_run)
     errors: list[ClusterError] = []
-    records = session.jobs(MAX_LIMIT if filtered else maximum, errors.append)
+    count = MAX_LIMIT if filtered else maximum
+    records = session.jobs_of(user, count) if user else session.jobs(count, errors.append)
     shown = [
         record
         for record in records

@@ -17,7 +17,11 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.outputs import format_results
 
 
-@click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
+@click.command(
+    "show",
+    cls=Verb,
+    example=("show digits-20261120-7f3a", "show last --json", "show alice/digits-20261120-7f3a"),
+)
 @job_argument
 @option(
     "--tasks",
@@ -34,7 +38,8 @@ def show(
 ) -> Outcome:
     """Show one job: state and reason, tasks, times, resources, result, links, end of its log.
 
-    JOB is an id, the beginning of one, a name (the newest job of that name), or last.
+    JOB is an id, the beginning of one, a name (the newest job of that name), last, or USER/ID or
+    a job directory's URL for a job that another user shares with you.
     """
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)

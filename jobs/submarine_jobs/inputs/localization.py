@@ -144,7 +144,8 @@ def copy_sources(directory: JobDirectory, spec: JobSpec) -> None:
             local, suffix = _from_earlier(
                 directory.storage, earlier, item, Path(scratch)
             ) or _gather(item, Path(scratch), unpacked)
-            directory.storage.upload(local, _kept(directory.path, item) + suffix)
+            kept = _kept(directory.path, item) + suffix
+            directory.storage.upload(local, kept, mode=directory.mode)
 
 
 def find_copy(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:

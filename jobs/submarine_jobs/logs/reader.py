@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from submarine_jobs.access import AgentClient, LogChunk
+from submarine_jobs.access import AgentClient, LogChunk, NoTokenError
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs.shipped_log import ShippedLog
 from submarine_jobs.logs.times import Mark, parse_columns, read_index
@@ -112,6 +112,8 @@ class LogReader:
         self._indexes: OrderedDict[LogKey, tuple[TimeIndex, float]] = OrderedDict()
         self._client: tuple[AgentClient | None, float] = (None, 0.0)
         self._end: tuple[JobRecord | None, float] = (None, 0.0)
+        #: Whether the running job is shared with this user: its logs are then the uploaded ones.
+        self.no_token = False
 
     def final_record(self, *, check_directory: bool = False) -> JobRecord | None:
         """Return the final record if the job has ended.
@@ -146,8 +148,12 @@ class LogReader:
         return self._cached("_client", CLIENT_SECONDS, self._open_client)
 
     def _open_client(self) -> AgentClient | None:
+        self.no_token = False
         try:
             return self.job.agent()
+        except NoTokenError:
+            self.no_token = True
+            return None
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 

@@ -175,7 +175,7 @@ class LogSource:
         received = False
         try:
             client = await self._call(reader.client)
-            self._has_address = client is not None
+            self._has_address = client is not None or reader.no_token
             if client is None:
                 return False
             self._streamed_tasks = self._followers.tasks

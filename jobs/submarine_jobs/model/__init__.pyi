@@ -49,6 +49,12 @@ from .record_reader import (
     read_part as read_part,
     read_record as read_record,
 )
+from .sharing import (
+    Sharing as Sharing,
+    check_user_name as check_user_name,
+    format_share as format_share,
+    parse_share as parse_share,
+)
 from .tasks import (
     MAX_MERGED_TASKS as MAX_MERGED_TASKS,
     ONLY_TASK as ONLY_TASK,

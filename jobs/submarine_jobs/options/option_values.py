@@ -20,11 +20,13 @@ from submarine_jobs.model import (
     NamedInput,
     format_duration,
     format_memory,
+    format_share,
     format_timeout,
     parse_count,
     parse_duration,
     parse_memory,
     parse_python_env,
+    parse_share,
     parse_timeout,
 )
 from submarine_jobs.options.declaration import ValueType
@@ -474,6 +476,7 @@ TIMEOUT = ValueType(
     prefix=True,
 )
 FRACTION = ValueType("fraction", parse_fraction, repr, prefix=True)
+SHARE = ValueType("users and groups", parse_share, format_share)
 KEEP = ValueType("pattern", _parse_keep, prefix=True)
 INTERFACE = ValueType("interface", _check_interface, prefix=True)
 COMMAND = ValueType("command", _check_command, prefix=True)

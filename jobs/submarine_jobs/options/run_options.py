@@ -39,6 +39,7 @@ from submarine_jobs.options.option_values import (
     QUICKLINK,
     RETURN,
     SECRET,
+    SHARE,
     TIMEOUT,
     WITH,
     choice,
@@ -292,6 +293,14 @@ class RunOptions:
     distribute_keytab: bool = flag(
         "--distribute_keytab",
         help="Send the keytab to the job, which then outlives its client's ticket.",
+    )
+    share: tuple[str, ...] = option_names(
+        "--share",
+        SHARE,
+        metavar="view:NAME,...",
+        default=(),
+        help="Let users and groups (@NAME) read the job; modify:NAME may also cancel and rerun "
+        "it; repeatable.",
     )
     priority: int | None = option(
         "--priority",

@@ -15,6 +15,7 @@ from submarine_jobs.model import (
     Localization,
     Profile,
     Role,
+    Sharing,
     check_image_name,
     fill_spec,
     parse_python_env,
@@ -90,6 +91,7 @@ def check_options(options: RunOptions) -> None:
         )
     _check_names(options)
     _check_secrets(options)
+    Sharing.of(options.share)
     _check_targets(options)
 
 

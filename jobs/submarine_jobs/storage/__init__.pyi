@@ -1,4 +1,16 @@
-from .base import DEFAULT_PORTS as DEFAULT_PORTS, Storage as Storage
+from .base import (
+    DEFAULT_PORTS as DEFAULT_PORTS,
+    PRIVATE_FILE as PRIVATE_FILE,
+    SHARED_FILE as SHARED_FILE,
+    Acl as Acl,
+    Storage as Storage,
+)
 from .hdfs import HdfsStorage as HdfsStorage, hdfs_storage as hdfs_storage
 from .local import LocalStorage as LocalStorage
+from .sharing import (
+    Traversal as Traversal,
+    mark_modifiers as mark_modifiers,
+    share_directory as share_directory,
+    traversal as traversal,
+)
 from .webhdfs import WebHdfsStorage as WebHdfsStorage

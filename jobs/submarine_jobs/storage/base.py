@@ -9,14 +9,19 @@ from __future__ import annotations
 import itertools
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from submarine_jobs.errors import StorageError
+from submarine_jobs.errors import AclsDisabledError, StorageError
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.translation import _
 
+#: Modes of files and directories: for their owner only, or also for the entries of an ACL, whose
+#: mask is the middle digit.
+PRIVATE_FILE, SHARED_FILE = 0o600, 0o640
+PRIVATE_DIRECTORY, SHARED_DIRECTORY = 0o700, 0o750
+_GROUP_READS = 0o040
 #: Default ports of a NameNode by scheme.
 DEFAULT_PORTS = {"hdfs": 8020, "webhdfs": 9870, "swebhdfs": 9871}
 #: Maximum number of entries of one listing or one tree walk.
@@ -31,7 +36,8 @@ def _normal(path: str) -> str:
 class Entry:
     """File or directory: base name, size in bytes, modification time in epoch seconds.
 
-    ``owner`` is the name of the owner in the file system; empty: not known.
+    ``owner`` is the name of the owner in the file system; empty: not known. ``mode`` has the
+    permission bits, those of the mask as the group's if there is an ACL; 0: not known.
     """
 
     name: str
@@ -39,6 +45,24 @@ class Entry:
     is_directory: bool
     modified: float
     owner: str = ""
+    mode: int = 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether the mode lets the group or the entries of an ACL read."""
+        return bool(self.mode & _GROUP_READS)
+
+
+@dataclass(frozen=True)
+class Acl:
+    """ACL of a file or directory: owner, permission bits, and entries such as ``user:bob:r-x``.
+
+    The middle digit of ``mode`` is the mask, if there are entries.
+    """
+
+    owner: str
+    mode: int
+    entries: tuple[str, ...] = ()
 
 
 class Storage(ABC):
@@ -89,11 +113,11 @@ class Storage(ABC):
         """Read at most ``length`` bytes from ``offset``; fewer at the end of the file."""
 
     @abstractmethod
-    def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+    def publish(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
         """Write a file atomically by rename, replace an existing one, and create parents."""
 
     @abstractmethod
-    def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> bool:
         """Write a file atomically unless it exists; return False if it does.
 
         Safe to repeat after a lost response: returns True if the existing content equals ``data``.
@@ -108,7 +132,7 @@ class Storage(ABC):
         """Return the entry of ``path``, or None."""
 
     @abstractmethod
-    def make_directory(self, path: str, *, mode: int = 0o700) -> None:
+    def make_directory(self, path: str, *, mode: int = PRIVATE_DIRECTORY) -> None:
         """Create a directory and its parents; no error if it exists."""
 
     @abstractmethod
@@ -117,7 +141,12 @@ class Storage(ABC):
 
     @abstractmethod
     def upload(
-        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+        self,
+        source: Path,
+        path: str,
+        progress: Callable[[int], None] | None = None,
+        *,
+        mode: int = PRIVATE_FILE,
     ) -> None:
         """Copy a local file to ``path`` atomically, in chunks.
 
@@ -134,6 +163,38 @@ class Storage(ABC):
     @abstractmethod
     def job_store(self, path: str) -> JobStore:
         """Describe how an agent in a container accesses ``path`` with the standard library."""
+
+    def acl(self, path: str) -> Acl:
+        """Return the ACL of a path.
+
+        Raises
+        ------
+        AclsDisabledError
+            If this file system keeps no ACLs.
+        """
+        raise AclsDisabledError(_("{url} has no ACLs").format(url=self.url(path)))
+
+    def set_acl(self, path: str, entries: Sequence[str], *, replace: bool) -> None:
+        """Replace the ACL of a path, or add entries to it and replace those of the same names.
+
+        Parameters
+        ----------
+        entries
+            In the form of ``hdfs dfs -setfacl``: ``user:bob:r-x``, ``default:mask::r-x``.
+
+        Raises
+        ------
+        AclsDisabledError
+            If this file system keeps no ACLs.
+        """
+        raise AclsDisabledError(_("{url} has no ACLs").format(url=self.url(path)))
+
+    def may_execute(self, path: str) -> bool:
+        """Whether the mode or the ACL of a file lets this user execute it.
+
+        Always true for a file system without ACLs, which cannot tell.
+        """
+        return True
 
     def owner_name(self, user: str) -> str:
         """Return the owner that ``stat`` reports for a file that ``user`` creates."""

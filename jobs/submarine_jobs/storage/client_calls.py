@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypeVar
 
 from submarine_jobs.concurrency import call_with_timeout, current_timeout, fail_further_calls
 from submarine_jobs.errors import (
+    AclsDisabledError,
     NoAccessError,
     NoAnswerError,
     NoRoomError,
@@ -17,9 +18,9 @@ from submarine_jobs.errors import (
     TicketError,
     impersonation_refusal,
 )
-from submarine_jobs.storage.base import Entry, Storage, bounded
+from submarine_jobs.storage.base import Acl, Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage import NotFoundError, UnauthenticatedError
+from submarine_runtime.storage import NotFoundError, UnauthenticatedError, WebHdfsStore
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ CHUNK = 4 << 20
 TRANSFER_FACTOR = 30
 #: Hadoop's service access list, checked before any permission of a file.
 _NOT_ADMITTED = re.compile(r"User (\S{1,100}) (?:\S{1,100} )?is not authorized for protocol")
+#: The switch of ACLs in the configuration of the NameNode, which its error names.
+_ACLS = "dfs.namenode.acls.enabled"
 #: hdfs-native: a structure with the text of libgssapi at its end.
 _NO_TICKET = re.compile(r'GSSAPIError\(.{1,300}?, "([^"]{1,300})')
 _SPACE_QUOTA = re.compile(r"quota of (/\S{0,300}) is exceeded: ?quota ?= ?\d+ B = ([\d.]+ \w?B)")
@@ -54,6 +57,44 @@ class ClientStorage(Storage):
     def _client(self) -> Any:
         """The argument of ``work``; created at the first call, within its time limit."""
 
+    @property
+    @abstractmethod
+    def _web(self) -> WebHdfsStore:
+        """The client of WebHDFS, for ACLs."""
+
+    def acl(self, path: str) -> Acl:
+        """See ``Storage.acl``."""
+
+        def work(_client: Any) -> Acl:
+            answer = self._web.call("GET", path, "GETACLSTATUS").json_object()
+            status = answer.get("AclStatus") or {}
+            mode = int(str(status.get("permission") or "0"), 8)
+            return Acl(str(status.get("owner")), mode, tuple(map(str, status.get("entries") or ())))
+
+        return self._call("read the ACL of", path, work)
+
+    def set_acl(self, path: str, entries: Sequence[str], *, replace: bool) -> None:
+        """See ``Storage.set_acl``."""
+        operation, query = "SETACL" if replace else "MODIFYACLENTRIES", ",".join(entries)
+        self._call(
+            "change the ACL of",
+            path,
+            lambda _client: self._web.call("PUT", path, operation, {"aclspec": query}),
+        )
+
+    def may_execute(self, path: str) -> bool:
+        """See ``Storage.may_execute``; the NameNode evaluates the groups of the user."""
+        query = {"fsaction": "--x"}
+        try:
+            self._call(
+                "check the access to",
+                path,
+                lambda _client: self._web.call("GET", path, "CHECKACCESS", query),
+            )
+        except NoAccessError:
+            return False
+        return True
+
     def _call(self, operation: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
         try:
             limit = current_timeout(self._timeout) if factor == 1 else self._timeout * factor
@@ -72,7 +113,7 @@ class ClientStorage(Storage):
             raise
         except Exception as exc:
             error = storage_error(operation, self.prefix + path, exc)
-            if not isinstance(error, (NoAccessError, NoRoomError)):
+            if not isinstance(error, (AclsDisabledError, NoAccessError, NoRoomError)):
                 fail_further_calls(" ".join(str(exc).split())[:200])
             raise error from exc
 
@@ -106,6 +147,8 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
         return TicketError(text)
     if found := _NO_TICKET.search(text):
         return TicketError(found[1])
+    if _ACLS in text:
+        return AclsDisabledError(_("HDFS keeps no ACLs ({setting} is false)").format(setting=_ACLS))
     if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
         return NoRoomError(
             _("Cannot {operation} {url}: {quota}.").format(

@@ -11,8 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from submarine_jobs.errors import StorageError
 from submarine_jobs.model import hadoop_user
-from submarine_jobs.storage.base import Entry, bounded
+from submarine_jobs.storage.base import (
+    PRIVATE_DIRECTORY,
+    PRIVATE_FILE,
+    SHARED_FILE,
+    Entry,
+    bounded,
+)
 from submarine_jobs.storage.client_calls import (
     TRANSFER_FACTOR,
     ClientStorage,
@@ -24,6 +31,7 @@ from submarine_jobs.storage.webhdfs import WebHdfsStorage, container_store
 from submarine_runtime.cluster_http import Access, simple_access
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import StoreError, WebHdfsStore
+from submarine_runtime.translation import _
 
 #: Maximum size of a file that is written through WebHDFS, in bytes.
 SMALL_FILE = 1 << 20
@@ -81,7 +89,7 @@ class HdfsStorage(ClientStorage):
 
         return self._call("read", path, work)
 
-    def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+    def publish(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
         """See ``Storage.publish``."""
         temporary = temporary_path(path)
 
@@ -91,7 +99,7 @@ class HdfsStorage(ClientStorage):
 
         self._call("write", path, work)
 
-    def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> bool:
         """See ``Storage.publish_exclusive``; the NameNode renames without overwriting."""
         temporary = temporary_path(path)
 
@@ -123,7 +131,7 @@ class HdfsStorage(ClientStorage):
         except FileNotFoundError:
             return None
 
-    def make_directory(self, path: str, *, mode: int = 0o700) -> None:
+    def make_directory(self, path: str, *, mode: int = PRIVATE_DIRECTORY) -> None:
         """See ``Storage.make_directory``."""
         self._call(
             "create",
@@ -139,14 +147,19 @@ class HdfsStorage(ClientStorage):
             return
 
     def upload(
-        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+        self,
+        source: Path,
+        path: str,
+        progress: Callable[[int], None] | None = None,
+        *,
+        mode: int = PRIVATE_FILE,
     ) -> None:
         """See ``Storage.upload``."""
         temporary = temporary_path(path)
 
         def work(client: Any) -> None:
             with source.open("rb") as stream:
-                self._write(client, temporary, read_chunks(stream, progress), 0o600)
+                self._write(client, temporary, read_chunks(stream, progress), mode)
             client.rename(temporary, path, overwrite=True)
 
         self._call("write", path, work, TRANSFER_FACTOR)
@@ -172,17 +185,30 @@ class HdfsStorage(ClientStorage):
         hdfs-native closes the file before the DataNode reports its block and then sleeps 500 ms, so
         a submit of five small files would take seconds.
         """
-        if self._webhdfs and mode == 0o600 and 0 < len(data) <= SMALL_FILE:
+        clients = {PRIVATE_FILE: self._web, SHARED_FILE: self._shared} if self._webhdfs else {}
+        small = clients.get(mode) if 0 < len(data) <= SMALL_FILE else None
+        if small is not None:
             try:
-                self._small_files.create(path.lstrip("/"), [data], len(data))
+                small.create(path.lstrip("/"), [data], len(data))
                 return
             except (StoreError, OSError):
                 pass  # hdfs-native reports the reason if it also fails.
         self._write(client, path, [data], mode)
 
     @cached_property
-    def _small_files(self) -> WebHdfsStore:
+    def _web(self) -> WebHdfsStore:
+        if not self._webhdfs:
+            raise StorageError(
+                _("The address of the WebHDFS of {prefix} is not known.").format(
+                    prefix=self.prefix
+                ),
+                _("Name the cluster's client configuration (hadoop_conf_dir)."),
+            )
         return WebHdfsStore(self._webhdfs, "", self._access, self._timeout / 2)
+
+    @cached_property
+    def _shared(self) -> WebHdfsStore:
+        return WebHdfsStore(self._webhdfs, "", self._access, self._timeout / 2, shared=True)
 
     @staticmethod
     def _write(client: Any, path: str, chunks: Any, mode: int) -> None:
@@ -197,7 +223,8 @@ class HdfsStorage(ClientStorage):
 
 def _entry(status: Any) -> Entry:
     name = status.path.rstrip("/").rpartition("/")[2]
-    return Entry(name, status.length, status.isdir, status.modification_time / 1000, status.owner)
+    modified = status.modification_time / 1000
+    return Entry(name, status.length, status.isdir, modified, status.owner, status.permission)
 
 
 def hdfs_storage(

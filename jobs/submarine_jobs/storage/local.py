@@ -12,7 +12,7 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
-from submarine_jobs.storage.base import Entry, Storage, bounded
+from submarine_jobs.storage.base import PRIVATE_DIRECTORY, PRIVATE_FILE, Entry, Storage, bounded
 from submarine_runtime.files import TEMPORARY_PREFIX, replace_file, write_temporary
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import NO_SPACE
@@ -58,13 +58,13 @@ class LocalStorage(Storage):
             stream.seek(offset)
             return stream.read() if length is None else stream.read(length)
 
-    def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+    def publish(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
         """See ``Storage.publish``."""
         with _translated("write", path):
             self._make_parent(path)
             replace_file(path, data, mode=mode, sync=True)
 
-    def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> bool:
         """See ``Storage.publish_exclusive``; ``link`` fails if the name exists."""
         with _translated("write", path):
             self._make_parent(path)
@@ -106,7 +106,7 @@ class LocalStorage(Storage):
         name, is_directory = os.path.basename(path), os.path.isdir(path)
         return Entry(name, info.st_size, is_directory, info.st_mtime, _owner(owner))
 
-    def make_directory(self, path: str, *, mode: int = 0o700) -> None:
+    def make_directory(self, path: str, *, mode: int = PRIVATE_DIRECTORY) -> None:
         """See ``Storage.make_directory``."""
         with _translated("create", path):
             missing = [
@@ -132,12 +132,17 @@ class LocalStorage(Storage):
             return
 
     def upload(
-        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+        self,
+        source: Path,
+        path: str,
+        progress: Callable[[int], None] | None = None,
+        *,
+        mode: int = PRIVATE_FILE,
     ) -> None:
         """See ``Storage.upload``."""
         with _translated("write", path):
             self._make_parent(path)
-            replace_file(path, lambda file: _copy(source, file), mode=0o600)
+            replace_file(path, lambda file: _copy(source, file), mode=mode)
 
     def download(self, path: str, target: Path) -> None:
         """See ``Storage.download``."""

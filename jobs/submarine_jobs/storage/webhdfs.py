@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import Entry
+from submarine_jobs.storage.base import PRIVATE_DIRECTORY, PRIVATE_FILE, SHARED_FILE, Entry
 from submarine_jobs.storage.client_calls import (
     TRANSFER_FACTOR,
     ClientStorage,
@@ -27,7 +27,6 @@ from submarine_runtime.storage import NotFoundError, WebHdfsStore, retry
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
-_PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 #: Fraction of the time limit in which a call is retried; the rest is for the last response.
 _PATIENCE = 0.9
 
@@ -63,8 +62,7 @@ class WebHdfsStorage(ClientStorage):
         self._user = user
         self._access = access or simple_access(user)
 
-    @cached_property
-    def _client(self) -> WebHdfsStore:
+    def _make_client(self, *, shared: bool) -> WebHdfsStore:
         if not self._webhdfs:
             raise StorageError(
                 _(
@@ -76,7 +74,29 @@ class WebHdfsStorage(ClientStorage):
                     "HADOOP_USER_NAME={user} for the whole process."
                 ).format(user=self._user),
             )
-        return WebHdfsStore(self._webhdfs, "", self._access, self._timeout)
+        return WebHdfsStore(self._webhdfs, "", self._access, self._timeout, shared=shared)
+
+    @cached_property
+    def _client(self) -> WebHdfsStore:
+        return self._make_client(shared=False)
+
+    @cached_property
+    def _shared(self) -> WebHdfsStore:
+        return self._make_client(shared=True)
+
+    @property
+    def _web(self) -> WebHdfsStore:
+        return self._client
+
+    def _writer(self, mode: int) -> WebHdfsStore:
+        """Return the client that creates files of this mode."""
+        if mode not in (PRIVATE_FILE, SHARED_FILE):
+            raise ValueError(
+                _("WebHDFS storage creates files with mode 600 or 640, not {mode:o}").format(
+                    mode=mode
+                )
+            )
+        return self._client if mode == PRIVATE_FILE else self._shared
 
     def _call(
         self, operation: str, path: str, work: Callable[[WebHdfsStore], T], factor: int = 1
@@ -99,17 +119,15 @@ class WebHdfsStorage(ClientStorage):
 
         return self._call("read", path, work)
 
-    def publish(self, path: str, data: bytes, *, mode: int = _PRIVATE_FILE) -> None:
+    def publish(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
         """See ``Storage.publish``."""
-        _check_mode(mode, _PRIVATE_FILE)
-        self._call("write", path, lambda client: client.publish(path, data))
+        self._call("write", path, lambda _client: self._writer(mode).publish(path, data))
 
-    def publish_exclusive(self, path: str, data: bytes, *, mode: int = _PRIVATE_FILE) -> bool:
+    def publish_exclusive(self, path: str, data: bytes, *, mode: int = PRIVATE_FILE) -> bool:
         """See ``Storage.publish_exclusive``; the NameNode renames without overwriting."""
-        _check_mode(mode, _PRIVATE_FILE)
 
-        def work(client: WebHdfsStore) -> bool:
-            return client.publish_exclusive(path, data)
+        def work(_client: WebHdfsStore) -> bool:
+            return self._writer(mode).publish_exclusive(path, data)
 
         return self._call("write", path, work)
 
@@ -129,9 +147,14 @@ class WebHdfsStorage(ClientStorage):
         found = self._call("look at", path, lambda client: client.stat(path))
         return Entry(*found) if found is not None else None
 
-    def make_directory(self, path: str, *, mode: int = _PRIVATE_DIRECTORY) -> None:
+    def make_directory(self, path: str, *, mode: int = PRIVATE_DIRECTORY) -> None:
         """See ``Storage.make_directory``."""
-        _check_mode(mode, _PRIVATE_DIRECTORY)
+        if mode != PRIVATE_DIRECTORY:
+            raise ValueError(
+                _("WebHDFS storage creates directories with mode 700, not {mode:o}").format(
+                    mode=mode
+                )
+            )
         self._call("create", path, lambda client: client.make_directory(path))
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
@@ -142,13 +165,19 @@ class WebHdfsStorage(ClientStorage):
             return
 
     def upload(
-        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+        self,
+        source: Path,
+        path: str,
+        progress: Callable[[int], None] | None = None,
+        *,
+        mode: int = PRIVATE_FILE,
     ) -> None:
         """See ``Storage.upload``."""
 
-        def work(client: WebHdfsStore) -> None:
+        def work(_client: WebHdfsStore) -> None:
             with source.open("rb") as stream:
-                client.put(path, read_chunks(stream, progress), source.stat().st_size)
+                blocks = read_chunks(stream, progress)
+                self._writer(mode).put(path, blocks, source.stat().st_size)
 
         self._call("write", path, work, TRANSFER_FACTOR)
 
@@ -182,12 +211,3 @@ def container_store(
         token_interval=access.authentication.token_interval,
         ca=access.ca,
     )
-
-
-def _check_mode(mode: int, private: int) -> None:
-    if mode != private:
-        raise ValueError(
-            _("WebHDFS storage creates entries with mode {private:o}, not {mode:o}").format(
-                private=private, mode=mode
-            )
-        )

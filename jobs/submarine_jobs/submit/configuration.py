@@ -7,19 +7,21 @@ adds the addresses of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
-from submarine_jobs.model import JobSpec, resolve_roles
+from submarine_jobs.model import JobSpec, Sharing, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.frameworks import policy_of, setting_of
 from submarine_runtime.protocol import (
     AgentConfig,
     CoordinatorConfig,
     JobRecord,
+    JobStore,
     Phase,
     State,
     fixed_links,
@@ -52,7 +54,7 @@ def agent_config(
         spec=spec,
         record=record,
         intent=intent,
-        store=directory.storage.job_store(directory.path),
+        store=_store(directory),
         python=python,
         links={**back_links(), **spec.quicklinks},
         fetch=reached.fetch,
@@ -60,6 +62,11 @@ def agent_config(
         restore_from=reached.restore_from,
     )
     return config.of_role(spec.roles[0])
+
+
+def _store(directory: JobDirectory) -> JobStore:
+    store = directory.storage.job_store(directory.path)
+    return replace(store, shared=bool(directory.shared))
 
 
 def first_record(
@@ -89,7 +96,7 @@ def first_record(
         phases=list(phases),
         links=fixed_links(spec.quicklinks, [role.name for role in spec.roles]),
         resources={"requested": _requested(spec, plan)},
-        notes=notes_of(spec, directory.storage),
+        notes=[*notes_of(spec, directory.storage), *_sharing_notes(spec, directory)],
     )
 
 
@@ -101,6 +108,15 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
         for name, uri in paths.items()
         if uri and (name == "saved_model_path" or storage.path_of(uri) is None)
     ]
+
+
+def _sharing_notes(spec: JobSpec, directory: JobDirectory) -> list[str]:
+    if not spec.share:
+        return []
+    notes = [Sharing.of(spec.share).sentence()]
+    if not directory.shared:
+        notes.append(_("HDFS keeps no ACLs, so other users cannot read the job directory."))
+    return notes
 
 
 def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
@@ -135,7 +151,7 @@ def coordinator_config(
         spec=spec,
         record=record,
         intent=intent,
-        store=directory.storage.job_store(directory.path),
+        store=_store(directory),
         policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
         restart_in_place=bool(setting_of(spec.framework, "RESTART_IN_PLACE")),
         restore_from=reached.restore_from,

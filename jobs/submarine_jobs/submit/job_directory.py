@@ -22,8 +22,8 @@ from typing import Any
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.model import JobSpec, Profile
-from submarine_jobs.storage import Storage
+from submarine_jobs.model import JobSpec, Profile, Sharing
+from submarine_jobs.storage import PRIVATE_FILE, Storage, share_directory
 from submarine_jobs.submit.runtime_zip import forget_runtime_zip, runtime_zip
 from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
@@ -116,6 +116,8 @@ def published_intent(
         "pid": os.getpid(),
     }
     directory.storage.make_directory(directory.path)
+    if directory.shared:
+        share_directory(directory.storage, directory.path, Sharing.of(spec.share))
     if not directory.publish_json_exclusive(layout.INTENT, content):
         raise StorageError(
             _("The job directory {url} belongs to another job.").format(url=directory.url)
@@ -152,7 +154,9 @@ def upload(directory: JobDirectory, runtime_path: str, files: Mapping[str, bytes
     storage = directory.storage
 
     def publish(item: tuple[str, bytes]) -> None:
-        storage.publish(directory.file(item[0]), item[1])
+        name, data = item
+        mode = PRIVATE_FILE if name in layout.PRIVATE_FILES else directory.mode
+        storage.publish(directory.file(name), data, mode=mode)
 
     def publish_runtime() -> None:
         if storage.stat(runtime_path) is None:

@@ -29,8 +29,8 @@ from submarine_jobs.errors import (
     with_job,
 )
 from submarine_jobs.inputs import copy_sources
-from submarine_jobs.model import parse_python_env
-from submarine_jobs.storage import Storage
+from submarine_jobs.model import Sharing, parse_python_env
+from submarine_jobs.storage import Storage, mark_modifiers
 from submarine_jobs.submit.configuration import first_record, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
 from submarine_jobs.submit.runtime_zip import runtime_name
@@ -149,7 +149,8 @@ class _Submit(Generic[JobT]):
         self.storage, self.root = backend.job_root()
         self.started = time.time()
         self.job_id = free_job_id(self.storage, self.root, spec.name, self.started)
-        self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
+        path = layout.job_directory(self.root, self.job_id)
+        self.directory = JobDirectory(self.storage, path, shared=valid.shared)
         self.events = ClientEvents()
         self.phases: list[Phase] = []
         #: Whether the job directory exists but does not hold all files of the job yet.
@@ -212,6 +213,9 @@ class _Submit(Generic[JobT]):
                 )
             )
             upload(self.directory, runtime_path, files)
+            if self.directory.shared:
+                marked = self.directory.file(layout.SPEC)
+                mark_modifiers(self.storage, marked, Sharing.of(self.spec.share))
             if self.spec.localization or self.spec.archives:
                 self._report(_("Uploading the files of --localization and --archive"))
             copy_sources(self.directory, self.spec)

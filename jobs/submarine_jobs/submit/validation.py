@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 
 from submarine_jobs.backends import Backend, Plan
 from submarine_jobs.environments import check_env
-from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, UsageError
+from submarine_jobs.errors import (
+    AclsDisabledError,
+    RefusedError,
+    StorageError,
+    SubmarineError,
+    UsageError,
+)
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage
@@ -43,6 +49,8 @@ class Validated:
         The values of ``--secret``; empty if one is missing.
     keytab
         Content of the keytab of ``--distribute_keytab``; None: it is not sent.
+    shared
+        Whether the job directory gets ACLs for ``--share``: the file system keeps some.
     """
 
     spec: JobSpec
@@ -51,6 +59,7 @@ class Validated:
     refusals: tuple[SubmarineError, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     keytab: bytes | None = field(default=None, repr=False)
+    shared: bool = False
 
 
 def validate(
@@ -88,9 +97,10 @@ def validate(
         spec = fill_spec(spec)
     except UsageError as error:
         refusals.append(error)
-    reached = NO_STORE_PATHS
+    reached, shared = NO_STORE_PATHS, False
     try:
         storage, root = backend.job_root()
+        shared = bool(spec.share) and _may_share(backend, storage)
         reached = resolve_store_paths(spec, storage, root)
     except SubmarineError as error:
         refusals.append(error)
@@ -111,7 +121,7 @@ def validate(
         keytab = read_keytab(spec, backend.profile)
     except UsageError as error:
         refusals.append(error)
-    return Validated(spec, plan, reached, tuple(refusals), values, keytab)
+    return Validated(spec, plan, reached, tuple(refusals), values, keytab, shared)
 
 
 def probe_job_root(backend: Backend) -> SubmarineError | None:
@@ -134,6 +144,28 @@ def probe_job_root(backend: Backend) -> SubmarineError | None:
     except SubmarineError as error:
         return error
     return None
+
+
+def _may_share(backend: Backend, storage: Storage) -> bool:
+    """Return whether the file system keeps ACLs.
+
+    Raises
+    ------
+    UsageError
+        If the backend cannot share jobs.
+    """
+    if not backend.shares:
+        raise UsageError(
+            _("--share needs a cluster with users: --backend {name} cannot share jobs.").format(
+                name=backend.name
+            ),
+            _("Leave --share out, or choose another backend."),
+        )
+    try:
+        storage.acl("/")
+    except AclsDisabledError:
+        return False
+    return True
 
 
 def _check_environments(spec: JobSpec, storage: Storage) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Observation
-from submarine_jobs.errors import JobNotFoundError, NoRoomError, StorageError
+from submarine_jobs.errors import JobNotFoundError, NoAccessError, NoRoomError, StorageError
 from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
 from submarine_jobs.tracking.event_folding import base_record, fold
@@ -96,6 +96,8 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
         record.missing.append(_("The end of the log since the last shipment may be missing."))
     try:
         return close(directory, record)
+    except NoAccessError:  # A job of another user, whose client publishes the record.
+        return record
     except NoRoomError as full:
         return _unpublished(record, full)
 

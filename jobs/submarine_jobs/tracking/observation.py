@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Backend, Handle, Observation, Stage
-from submarine_jobs.errors import ClusterError, JobNotFoundError, NoRoomError
+from submarine_jobs.errors import ClusterError, JobNotFoundError, NoAccessError, NoRoomError
 from submarine_jobs.tracking.closing import close_orphan, close_unsubmitted, shipped_record
 from submarine_jobs.tracking.index import IndexEntry, JobStore
 from submarine_runtime.protocol import (
@@ -266,6 +266,8 @@ def _never_submitted(target: Target) -> JobRecord:
     observation = Observation(Stage.ENDED, EndReason.NEVER_SUBMITTED)
     try:
         record = close_unsubmitted(target.directory, observation)
+    except NoAccessError:  # a job of another user, whose client closes it
+        record = replace(target.entry.record or bare_record(target.entry))
     except NoRoomError as full:  # the job may still start, because the claim was not taken
         record = replace(target.entry.record or bare_record(target.entry), detail=full.message)
     if record is not None:

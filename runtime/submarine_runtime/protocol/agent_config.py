@@ -51,6 +51,8 @@ class JobStore:
     ca
         Certificates of the authorities that sign those of the cluster's servers, in PEM; empty:
         those of the node.
+    shared
+        Whether new files are readable by the users and groups in the directory's default ACL.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class JobStore:
     principal: str = ""
     token_interval: float = 0.0
     ca: str = ""
+    shared: bool = False
 
     @property
     def uses_tokens(self) -> bool:

@@ -55,6 +55,8 @@ TOKENS = "tokens.txt"
 #: ``--distribute_keytab``: keys of the user; mode 0600, until the end.
 KEYTAB = "user.keytab"
 SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
+#: Files that stay private in a shared job directory.
+PRIVATE_FILES = (SECRET, SECRET_ENV, TOKENS, KEYTAB)
 APPLICATION = "application.json"
 CLAIM = "claim.json"
 #: Key of a claim that no container holds: a client closes a job that was not submitted.

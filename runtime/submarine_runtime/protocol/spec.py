@@ -193,6 +193,8 @@ class JobSpec:
         the submitting process, or the keyring. The values are in ``layout.SECRET_ENV``.
     distribute_keytab
         Send the keytab of the user to the coordinator, or to the agent of the only task.
+    share
+        ``--share``: entries ``view:bob``, ``view:@analysts`` (a group) or ``modify:carol``.
     require_collective
         Fail the job if its tasks never open the port of their rendezvous.
     run_id
@@ -249,6 +251,7 @@ class JobSpec:
     keep: tuple[str, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
     distribute_keytab: bool = False
+    share: tuple[str, ...] = ()
     version: int = SPEC_VERSION
 
     @property

@@ -55,7 +55,8 @@ class NotFoundError(StoreError):
 class Entry(NamedTuple):
     """A file or directory: base name, bytes, whether it is a directory, modification time.
 
-    ``owner`` is the file system's name of its owner; empty: unknown.
+    ``owner`` is the file system's name of its owner; empty: unknown. ``mode`` has the permission
+    bits on HDFS; 0: unknown.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Entry(NamedTuple):
     is_directory: bool
     modified: float
     owner: str = ""
+    mode: int = 0
 
 
 class Appender(ABC):

@@ -51,6 +51,7 @@ _UPLOAD = {"Content-Type": "application/octet-stream"}
 _PERMANENT = frozenset(
     {
         "AccessControlException",
+        "AclException",
         "AuthorizationException",
         "DSQuotaExceededException",
         "FileAlreadyExistsException",
@@ -79,13 +80,22 @@ class WebHdfsStore(Store):
         Authentication at the NameNodes, whose redirects contain that at the DataNodes.
     timeout
         Seconds that one connect, read or write on a socket may take.
+    shared
+        Create files below ``root`` with mode 640 and directories with 750, not 600 and 700. Below
+        a default ACL the middle digit is the mask of the inherited entries, so a file with mode 600
+        stays private there, and the group gets what the default ACL gives it.
     """
 
     publish_cost = CREATE_OPERATIONS + 1
     label = "HDFS"
 
     def __init__(
-        self, urls: Sequence[str], root: str, access: Access, timeout: float = 20.0
+        self,
+        urls: Sequence[str],
+        root: str,
+        access: Access,
+        timeout: float = 20.0,
+        shared: bool = False,
     ) -> None:
         super().__init__()
         if not urls:
@@ -93,6 +103,7 @@ class WebHdfsStore(Store):
         self._root = root.rstrip("/")
         self._timeout = timeout
         self._ca = access.ca
+        self._shared = shared
         self._http = HttpClient(
             urls, access=access, timeout=timeout, standby=_standby, on_request=self._count
         )
@@ -100,13 +111,18 @@ class WebHdfsStore(Store):
     @classmethod
     def of_container(cls, store: JobStore, timeout: float) -> WebHdfsStore:
         """Return the client of a job directory in a container."""
-        return cls(store.webhdfs, store.path, namenode_access(store), timeout)
+        return cls(store.webhdfs, store.path, namenode_access(store), timeout, store.shared)
 
     def _count(self) -> None:
         self.operations += 1
 
     def _full(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._root}/{path}".rstrip("/")
+
+    def _mode(self, path: str, private: str, shared: str) -> str:
+        """Return the mode of a new file or directory; outside of the root it is private."""
+        below = self._full(path).startswith(f"{self._root}/")
+        return shared if self._shared and below else private
 
     def read(self, path: str) -> bytes | None:
         """See ``Store.read``."""
@@ -225,7 +241,7 @@ class WebHdfsStore(Store):
 
     def make_directory(self, path: str) -> None:
         """See ``Store.make_directory``."""
-        self.call("PUT", path, "MKDIRS", {"permission": "700"})
+        self.call("PUT", path, "MKDIRS", {"permission": self._mode(path, "700", "750")})
 
     def create(self, path: str, blocks: Any, length: int) -> None:
         """Write a file or replace it, without a temporary name."""
@@ -236,7 +252,7 @@ class WebHdfsStore(Store):
 
     def _location(self, path: str) -> str:
         """Return the URL for the body of a new file."""
-        query = {"overwrite": "true", "permission": "600"}
+        query = {"overwrite": "true", "permission": self._mode(path, "600", "640")}
         answer = self.call("PUT", path, "CREATE", query)
         if answer.status not in REDIRECTS:
             raise StoreError(
@@ -311,6 +327,7 @@ def _entry(status: dict[str, Any], name: str = "") -> Entry:
         status.get("type") == "DIRECTORY",
         float(status.get("modificationTime", 0)) / 1000,
         str(status.get("owner") or ""),
+        int(str(status.get("permission") or "0"), 8),
     )
 
 

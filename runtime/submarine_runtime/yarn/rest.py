@@ -91,8 +91,9 @@ class ResourceManagerClient:
         query: Mapping[str, str] | None = None,
         content: Mapping[str, Any] | None = None,
         limit: int = MAX_BYTES,
+        interface: str = "/ws/v1/cluster",
     ) -> Answer:
-        """Send a request for ``/ws/v1/cluster<path>``.
+        """Send a request for ``<interface><path>``.
 
         Parameters
         ----------
@@ -110,7 +111,7 @@ class ResourceManagerClient:
         if content is not None:
             headers["Content-Type"], body = "application/json", json.dumps(content).encode()
         return self._http.request(
-            method, "/ws/v1/cluster" + path, query, body=body, headers=headers, limit=limit
+            method, interface + path, query, body=body, headers=headers, limit=limit
         )
 
     def query(self, path: str, limit: int = MAX_BYTES, **query: str) -> dict[str, Any] | None:

@@ -298,6 +298,7 @@ for _base, _option, *_typed in (
     (_JOB, "--env", "--env", "A=1"),
     (_JOB, "--secret", "--secret", "A=quick.py"),
     (_JOB, "--queue", "--queue", "ml"),
+    (_JOB, "--share", "--share", "view:bob"),
     (_JOB, "--priority", "--priority", "3"),
     (_JOB, "--node-label", "--node-label", "fast"),
     (_JOB, "--node", "--node", "node1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -260,3 +261,30 @@ def test_refusals_of_a_datanode(serve: Serve) -> None:
             write("a", [b"x"], 1)
         assert refused.value.full
         assert not refused.value.transient
+
+
+def modes_of(serve: Serve, store_of: Callable[[str], WebHdfsStore], *paths: str) -> list[str]:
+    """The permissions with which a store creates files and directories."""
+    seen: list[str] = []
+
+    def reply(head: str) -> Iterator[bytes]:
+        seen.extend(re.findall(r"permission=(\d+)", head))
+        yield answer("{}")
+
+    store = store_of(serve(reply))
+    for path in paths:
+        with pytest.raises(StoreError):  # the reply is no redirect
+            store.appender(path)
+        store.make_directory(path)
+    return seen
+
+
+def test_files_of_a_shared_job_are_readable_for_its_acl_and_no_others(serve: Serve) -> None:
+    def make(shared: bool) -> Callable[[str], WebHdfsStore]:
+        access = simple_access("ada")
+        return lambda url: WebHdfsStore([url], "/job", access, 5.0, shared=shared)
+
+    inside, outside = ("a", "/job/b"), ("/jobs/c", "/job", "/data/d")
+    assert modes_of(serve, make(True), *inside) == ["640", "750"] * 2
+    assert modes_of(serve, make(True), *outside) == ["600", "700"] * 3
+    assert modes_of(serve, make(False), *inside) == ["600", "700"] * 2

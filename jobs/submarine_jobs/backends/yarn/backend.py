@@ -46,27 +46,36 @@ from submarine_jobs.backends.yarn.cluster import (
     application,
     default_file_system,
     find_application,
+    jobs_of,
     localizing_on,
     needed_containers,
     observe,
     overview_of,
 )
-from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver
+from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver, modify_acl_error
 from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan, steps_of
 from submarine_jobs.concurrency import call_timeout, uses_subprocesses
 from submarine_jobs.errors import (
+    AclsDisabledError,
     ClusterError,
     ConfigError,
     StorageError,
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model import JobSpec, format_duration, resolve_roles
-from submarine_jobs.storage import Storage
+from submarine_jobs.model import (
+    JobSpec,
+    Sharing,
+    check_user_name,
+    format_duration,
+    resolve_roles,
+)
+from submarine_jobs.storage import Storage, traversal
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import smallest_memory
 
+_ACLS = "yarn.acl.enable"
 #: Seconds to remove the files of a killed application on HDFS.
 _CLEAN_SECONDS = 5.0
 
@@ -84,6 +93,7 @@ class YarnBackend(Backend):
     """
 
     name = "yarn"
+    shares = True
 
     @cached_property
     def conf(self) -> HadoopConf:
@@ -162,17 +172,29 @@ class YarnBackend(Backend):
             )
         return self.storage, path
 
+    def job_root_of(self, user: str) -> tuple[Storage, str]:
+        """See ``Backend.job_root_of``: this user's, with the other name in place of the user's."""
+        storage, root = self.job_root()
+        check_user_name(user)
+        parts = [user if part == self.user else part for part in root.split("/")]
+        return storage, "/".join(parts)
+
+    def jobs_of(self, user: str) -> Collection[str]:
+        """See ``Backend.jobs_of``: one request to the ResourceManager."""
+        return jobs_of(self.rm, check_user_name(user))
+
     def plan(self, spec: JobSpec) -> Plan:
-        """See ``Backend.plan``: two requests to the ResourceManager."""
+        """See ``Backend.plan``: two requests to the ResourceManager, more with ``--share``."""
         scheduler = self.rm.get("/scheduler")
         steps = steps_of(self.conf, smallest_memory(scheduler))
-        checked = self.conf.get("yarn.acl.enable") == "true"
+        checked = self.conf.get(_ACLS) == "true"
         user = self.user if checked else None
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
         plan = make(spec, view, self.profile.queue or "default")
-        return replace(plan, warnings=[*plan.warnings, *self._token_warnings(spec)])
+        warnings = [*self._token_warnings(spec), *self._sharing_warnings(spec)]
+        return replace(plan, warnings=[*plan.warnings, *warnings])
 
     def _token_warnings(self, spec: JobSpec) -> list[str]:
         """Warn of a job that may outlive its delegation tokens."""
@@ -197,6 +219,32 @@ class YarnBackend(Backend):
                 ).format(lifetime=limit)
             )
         return found
+
+    def _sharing_warnings(self, spec: JobSpec) -> list[str]:
+        """Return what ``--share`` opens above the job directory, and what is not protected."""
+        if not spec.share:
+            return []
+        warnings = []
+        enabled = self.rm.setting(_ACLS) or self.conf.get(_ACLS, "false")
+        if enabled.lower() != "true":
+            warnings.append(
+                _(
+                    "YARN checks no ACLs on this cluster ({setting} is {value}): each user can "
+                    "view this job's application and end it."
+                ).format(setting=_ACLS, value=enabled)
+            )
+        storage, root = self.job_root()
+        try:
+            month = time.strftime("%Y%m", time.gmtime())
+            found = traversal(storage, f"{root}/{month}/job", Sharing.of(spec.share), self.user)
+            warnings += found.sentences(self.user)
+        except AclsDisabledError as error:
+            warnings.append(
+                _("{error}: --share does not let others read the job directory.").format(
+                    error=error.message
+                )
+            )
+        return warnings
 
     def active_jobs(self) -> Collection[str] | None:
         """See ``Backend.active_jobs``: one request to the ResourceManager."""
@@ -284,6 +332,8 @@ class YarnBackend(Backend):
         if app is None or app.ended:
             return
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
+            if self.identity.kerberos and app.user not in ("", self.user):
+                raise modify_acl_error(self.user, application_id)
             user, timeout = self.profile.proxy_user or "", self.profile.timeout
             self.driver.call(lambda channel: channel.kill(application_id, user, timeout))
         elif app.state != "RUNNING" or int(handle.get("containers") or 1) > 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.display import columns
 from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
-from submarine_jobs.model import TENSORBOARD_COMMAND, format_duration, format_memory
+from submarine_jobs.model import TENSORBOARD_COMMAND, Sharing, format_duration, format_memory
 from submarine_jobs.options import TENSORBOARD_HISTORY
 from submarine_jobs.submit import secret_sources
 from submarine_jobs.text import one_line, size as size_words
@@ -96,6 +96,8 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
         _("Secret      {source}").format(source=one_line(text))
         for text in secret_sources(spec.secrets)
     ]
+    if spec.share:
+        lines.append(_("Share       {names}").format(names=Sharing.of(spec.share).sentence()))
     if spec.timeout is not None:
         lines.append(_("Timeout     {time}").format(time=format_duration(spec.timeout)))
     return lines

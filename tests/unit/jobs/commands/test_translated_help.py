@@ -25,9 +25,9 @@ sys.exit(main())
 """
 TRANSLATIONS = {
     "Show one job: state and reason, tasks, times, resources, result, links, end of its log.\n\n"
-    "JOB is an id, the beginning of one, a name (the newest job of that name), or last.": (
-        "Einen Job anzeigen."
-    ),
+    "JOB is an id, the beginning of one, a name (the newest job of that name), last, or "
+    "USER/ID or\na job directory's URL "
+    "for a job that another user shares with you.": "Einen Job anzeigen.",
     "A table of all tasks, however many, in place of the job.": "Eine Tabelle aller Tasks.",
     "What": "Was",
     "Options": "Optionen",

@@ -79,6 +79,9 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
         st.sampled_from(["HF_TOKEN", "WANDB_API_KEY", "A"]),
         st.just("") | st.sampled_from(["~/.hf", "a=b", "/x y", "-z"]),
     ),
+    "users and groups": st.builds(
+        "{}:{}{}".format, st.sampled_from(["view", "modify"]), st.sampled_from(["", "@"]), _NAME
+    ),
     "link": st.tuples(_NAME, _NAME.map("http://host:80/".__add__)),
     "setting": st.tuples(_NAME, _NAME),
     "parameter": st.tuples(_NAME, _JSON),

@@ -54,7 +54,8 @@ class ApplicationMaker:
         agent = replace(submission.agent, node_scheme=self._conf.node_scheme)
         submission = replace(submission, agent=agent)
         made = self._gang(submission) if gang else self._single(submission)
-        return replace(made, user=self._profile.proxy_user or "")
+        user = self._profile.proxy_user or ""
+        return replace(made, user=user, share=submission.spec.share)
 
     def _single(self, submission: Submission) -> Application:
         """Return the application of a job of one task."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from submarine_jobs.model import Sharing
+
 #: Types of files, and the visibility of the copy on a node.
 FILE, ARCHIVE = "FILE", "ARCHIVE"
 APPLICATION, PRIVATE = "APPLICATION", "PRIVATE"
@@ -79,6 +81,8 @@ class Application:
     ----------
     user
         User on whose behalf the submitting service acts; empty: the driver's own.
+    share
+        The entries of ``--share``.
     """
 
     name: str
@@ -88,7 +92,15 @@ class Application:
     services: dict[str, Service] = field(default_factory=dict)
     max_attempts: int = 1
     user: str = ""
+    share: tuple[str, ...] = ()
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the JSON form of skein."""
-        return {**asdict(self), "tags": sorted(self.tags)}
+        fields = asdict(self)
+        share = Sharing.of(fields.pop("share"))
+        fields["tags"] = sorted(self.tags)
+        if self.share:
+            lists = {name: list(names) for name, names in share._asdict().items()}
+            # skein's page of the master has a list of users only.
+            fields["acls"] = {"enable": True, **lists, "ui_users": list(share.view_users)}
+        return fields

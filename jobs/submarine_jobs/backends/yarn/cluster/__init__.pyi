@@ -3,6 +3,7 @@ from .applications import (
     active_jobs as active_jobs,
     application as application,
     find_application as find_application,
+    jobs_of as jobs_of,
     localizing_on as localizing_on,
     needed_containers as needed_containers,
     observe as observe,

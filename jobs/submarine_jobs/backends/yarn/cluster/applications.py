@@ -119,6 +119,19 @@ def active_jobs(rm: ResourceManager) -> set[str]:
     }
 
 
+def jobs_of(rm: ResourceManager, user: str) -> list[str]:
+    """Return the ids of a user's jobs, newest first, that the ResourceManager lists."""
+    answer = rm.get(
+        "/apps",
+        user=user,
+        applicationTags=TAG,
+        applicationTypes="skein",
+        deSelects="resourceRequests,timeouts",
+    )
+    found = sorted(applications_of(answer), key=lambda app: app.started, reverse=True)
+    return list(dict.fromkeys(app.job_id for app in found if app.user == user and app.job_id))
+
+
 def needed_containers(app: Application) -> int:
     """Return the number of containers before the program can run, from the application's tags."""
     for tag in app.tags:

@@ -64,6 +64,15 @@ class ResourceManager:
         answer = self._request("GET", path, query)
         return None if answer.status == 404 else self._decode(answer)
 
+    def setting(self, name: str) -> str | None:
+        """Return a value of the ResourceManager's own configuration; None if it is not shown."""
+        try:
+            answer = self._client.request("GET", "/conf", {"name": name}, interface="")
+            found = answer.json()["property"]
+            return str(found["value"]) if answer.status == 200 else None
+        except (NoAnswerError, SignInError, ValueError, KeyError, TypeError):
+            return None
+
     def kill(self, application_id: str, reason: str) -> bool:
         """Kill an application; return False if this interface is not allowed to.
 

@@ -9,7 +9,7 @@ from .classpath import (
 )
 from .driver import Driver as Driver, stop_driver as stop_driver
 from .process import read_running as read_running, stop_directory as stop_directory
-from .refusals import NeverFitsError as NeverFitsError
+from .refusals import NeverFitsError as NeverFitsError, modify_acl_error as modify_acl_error
 from .skein_calls import (
     Channel as Channel,
     DriverChannel as DriverChannel,

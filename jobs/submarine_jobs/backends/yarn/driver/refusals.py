@@ -38,6 +38,18 @@ class NeverFitsError(JobRefusedError):
     reason = EndReason.NEVER_FITS
 
 
+_MODIFY_ACL = gettext_noop(
+    "{0} may not end {1}: that requires the modify ACL of the job, which its owner gives with "
+    "--share modify:{0}."
+)
+_ASK_OWNER = gettext_noop("Ask the owner of the job, or the operator.")
+
+
+def modify_acl_error(user: str, application_id: str) -> RefusedError:
+    """Return the error for a kill of another user's application without its modify ACL."""
+    return RefusedError(_(_MODIFY_ACL).format(user, application_id), _(_ASK_OWNER))
+
+
 class Refusal(NamedTuple):
     """A pattern in a Java error and what it means; ``{0}`` is the pattern's first group."""
 
@@ -52,6 +64,12 @@ def _row(pattern: str, error: type[SubmarineError], message: str, fix: str) -> R
 
 
 TABLE: tuple[Refusal, ...] = (
+    _row(
+        r"User (\S+) cannot perform operation MODIFY_APP on (application_\d+_\d+)",
+        RefusedError,
+        _MODIFY_ACL,
+        _ASK_OWNER,
+    ),
     _row(
         r"safe ?mode",
         ClusterError,
