@@ -24,14 +24,14 @@ _SETTINGS = {
 _USER = "alice"
 
 
-@pytest.fixture(scope="session", params=_SETTINGS)
+@pytest.fixture(scope="package", params=_SETTINGS)
 def ha(request: pytest.FixtureRequest) -> Iterator[Minicluster]:
     """The cluster; `SUBMARINE_TEST_HA_SIMPLE` and `..._KERBEROS` name existing ones."""
     with running(f"SUBMARINE_TEST_HA_{request.param.upper()}", _SETTINGS[request.param]) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ha_profile(ha: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profile]:
     """A profile of the cluster, with a state directory and so a driver of its own."""
     environ = ha.environ(_USER if ha.saved.settings.kerberos else None)
