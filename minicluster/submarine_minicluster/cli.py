@@ -1,4 +1,4 @@
-"""Commands `submarine minicluster start|stop|status|env|logs`.
+"""Commands `submarine minicluster start|stop|status|failover|env|logs`.
 
 Parse options, print messages and set exit codes; `Minicluster` does the work.
 """
@@ -17,7 +17,7 @@ import click
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop import HUB, USERS
+from submarine_minicluster.hadoop import HA_KINDS, HUB, USERS
 from submarine_minicluster.layout import clusters_dir
 from submarine_minicluster.settings import DEFAULT_HADOOP, SavedCluster, Settings, parse_memory
 from submarine_runtime.translation import _
@@ -86,6 +86,11 @@ def minicluster() -> None:
 )
 @click.option(
     "--https/--no-https", default=None, help="Use TLS for all web interfaces (with --kerberos)."
+)
+@click.option(
+    "--ha/--no-ha",
+    default=None,
+    help="Start two NameNodes and two ResourceManagers, one each as a standby.",
 )
 @click.option(
     "--ticket-lifetime",
@@ -170,6 +175,22 @@ def stop(name: str, delete_data: bool) -> None:
 
 @minicluster.command()
 @_name_option
+@click.argument("daemon", type=click.Choice(sorted(HA_KINDS)))
+def failover(name: str, daemon: str) -> None:
+    """Kill the active DAEMON of a cluster with high availability and activate the standby."""
+    began = time.monotonic()
+    active = Minicluster(name).fail_over(daemon)
+    option = "" if name == "default" else f" --name {shlex.quote(name)}"
+    click.echo(
+        _(
+            "{active} is active after {seconds:.1f} s. `submarine minicluster start{option}` "
+            "starts the killed daemon again, as the standby."
+        ).format(active=active, seconds=time.monotonic() - began, option=option)
+    )
+
+
+@minicluster.command()
+@_name_option
 @_json_option
 @click.option("--all", "every", is_flag=True, help="All miniclusters of this user.")
 def status(name: str, as_json: bool, every: bool) -> None:
@@ -186,7 +207,7 @@ def status(name: str, as_json: bool, every: bool) -> None:
         click.echo(f"{one.name}: {one.state} ({one.settings.describe()}), {one.default_fs}")
         for daemon in one.daemons:
             process = _("pid {pid}").format(pid=daemon.pid) if daemon.running else _("not running")
-            click.echo(f"  {daemon.name:<16} {process:<12} port {daemon.port:<6} {daemon.url}")
+            click.echo(f"  {daemon.name:<17} {process:<12} port {daemon.port:<6} {daemon.url}")
 
 
 @minicluster.command()
@@ -216,7 +237,7 @@ def logs(name: str, daemon: str | None, lines: int) -> None:
     found = {one.name: Path(one.log) for one in Minicluster(name).status().daemons}
     if daemon is None:
         for one, path in found.items():
-            click.echo(f"{one:<16} {path}")
+            click.echo(f"{one:<17} {path}")
         return
     if daemon not in found:
         raise MiniclusterError(

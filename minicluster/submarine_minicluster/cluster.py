@@ -26,6 +26,7 @@ from submarine_minicluster.hadoop import (
     all_daemons,
     await_keytabs,
     check_disk,
+    default_fs,
     ensure_jars,
     ensure_kdc,
     lib_dir,
@@ -128,9 +129,8 @@ class Minicluster:
 
     @property
     def default_fs(self) -> str:
-        """Address of the cluster's HDFS, for example ``hdfs://127.0.0.1:12345``."""
-        saved = self.saved
-        return f"hdfs://{saved.settings.host}:{saved.ports['namenode']}"
+        """Address of the cluster's HDFS, such as ``hdfs://127.0.0.1:12345``."""
+        return default_fs(self.saved)
 
     def url(self, name: str) -> str:
         """Return the address of a daemon's web pages and REST interface."""
@@ -361,6 +361,67 @@ class Minicluster:
         identity = self._runner(self.saved).identity(daemon)
         kill_node(self.layout, daemon, identity)
 
+    def active(self, kind: str) -> str:
+        """Return the name of the active daemon.
+
+        Parameters
+        ----------
+        kind
+            ``namenode`` or ``resourcemanager``.
+
+        Raises
+        ------
+        MiniclusterError
+            If none is active.
+        """
+        return self._runner(self.saved).active(kind).name
+
+    def fail_over(self, kind: str) -> str:
+        """Kill the active daemon of a cluster with high availability and activate the standby.
+
+        `start` starts the killed daemon again, as the standby. If the active one has ended already,
+        only the standby is activated.
+
+        Parameters
+        ----------
+        kind
+            ``namenode`` or ``resourcemanager``.
+
+        Returns
+        -------
+        str
+            Name of the daemon that is active now.
+
+        Raises
+        ------
+        MiniclusterError
+            If the cluster has no high availability, or the other daemon does not run.
+        """
+        with self._locked(_silent):
+            saved = self.saved
+            if not saved.settings.ha:
+                raise MiniclusterError(
+                    _(
+                        "Minicluster {name!r} has no high availability. Create one with "
+                        "`submarine minicluster start --ha --name ANOTHER`."
+                    ).format(name=self.name)
+                )
+            runner = self._runner(saved)
+            found = runner.replicas(kind)
+            new = next((one for one in found if runner.ha_state(one) == "standby"), None)
+            if new is None:
+                raise MiniclusterError(
+                    _(
+                        "No standby {kind} of minicluster {name!r} answers. Start it with "
+                        "`submarine minicluster start --name {name}`."
+                    ).format(kind=kind, name=self.name)
+                )
+            # The active one may hang, so its state is not requested.
+            old = (runner.identity(one) for one in found if one != new)
+            terminate([one for one in old if one], grace=0)
+            runner.activate(new)
+            return new.name
+
     def restart(self, name: str, progress: Progress = _silent) -> ClusterStatus:
         """Stop one daemon, start it again and wait until the cluster is ready."""
         daemon = self._daemon(name)
@@ -392,7 +453,7 @@ class Minicluster:
     def _daemons(saved: SavedCluster | None) -> list[Daemon]:
         if saved is None:
             return []
-        daemons = all_daemons(saved.settings.nodes)
+        daemons = all_daemons(saved.settings)
         return [KDC, *daemons] if saved.settings.kerberos else daemons
 
     @contextmanager

@@ -25,8 +25,16 @@ REUSE_KERBEROS = "SUBMARINE_TEST_KERBEROS_MINICLUSTER"
 
 
 @contextmanager
-def _running(reuse: str, settings: Settings) -> Iterator[Minicluster]:
-    """Start the named cluster of the environment, or a temporary one that is stopped."""
+def running(reuse: str, settings: Settings) -> Iterator[Minicluster]:
+    """Start a cluster for tests: that which the environment names, or a temporary one.
+
+    Parameters
+    ----------
+    reuse
+        Environment variable with the name of an existing cluster, which continues to run.
+    settings
+        Those of the temporary cluster, which is stopped.
+    """
     if name := os.environ.get(reuse):
         cluster = Minicluster(name)
         cluster.start()
@@ -49,7 +57,7 @@ def minicluster() -> Iterator[Minicluster]:
 
     A test that damages the cluster repairs it with `Minicluster.start`.
     """
-    with _running(REUSE, Settings()) as cluster:
+    with running(REUSE, Settings()) as cluster:
         yield cluster
 
 
@@ -65,7 +73,7 @@ def kerberos_minicluster(kerberos_settings: Settings) -> Iterator[Minicluster]:
 
     `Minicluster.env` gives a user's ticket, `Minicluster.access` the user's access to REST.
     """
-    with _running(REUSE_KERBEROS, kerberos_settings) as cluster:
+    with running(REUSE_KERBEROS, kerberos_settings) as cluster:
         yield cluster
 
 

@@ -84,6 +84,8 @@ class Settings:
         Seconds until a delegation token of HDFS or YARN must be renewed, and until it expires.
     proxy_user_privileges
         Whether the ResourceManager gets new HDFS tokens for an application whose own ones expire.
+    ha
+        Whether there are two NameNodes and two ResourceManagers, of which one each is active.
     """
 
     hadoop: str = DEFAULT_HADOOP
@@ -101,6 +103,7 @@ class Settings:
     token_renew_interval: int = DAY
     token_max_lifetime: int = 7 * DAY
     proxy_user_privileges: bool = False
+    ha: bool = False
 
     def __post_init__(self) -> None:
         if not _HADOOP.match(self.hadoop):
@@ -164,6 +167,7 @@ class Settings:
         """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = ngettext("{nodes} node", "{nodes} nodes", self.nodes).format(nodes=self.nodes)
         more = ", Kerberos" * self.kerberos + ", HTTPS" * self.https
+        more += _(", high availability") if self.ha else ""
         more += ", preemption" * self.preemption
         more += _(", labels {labels}").format(labels=" ".join(self.labels)) if self.labels else ""
         return _(

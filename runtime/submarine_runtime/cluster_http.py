@@ -327,7 +327,8 @@ class HttpClient:
     timeout
         Seconds for each server.
     deadline
-        Seconds for a request to all servers together; None: no such limit.
+        Seconds for a request to all servers together, shared by those that are left; None: no such
+        limit.
     standby
         Returns why a response is that of a standby; empty: it is not.
     keep_alive
@@ -410,9 +411,11 @@ class HttpClient:
             for number in range(1, attempts + 1):
                 if not self._urls or time.monotonic() >= end:
                     break
-                url = self.url
+                url, now = self.url, time.monotonic()
+                # A server that hangs leaves time for those that were not tried.
+                until = now + (end - now) / max(1, len(self._urls) - number + 1)
                 try:
-                    answer = self._ask(url, method, path, query, body, headers, limit, end)
+                    answer = self._ask(url, method, path, query, body, headers, limit, until)
                     standby = self._standby(answer)
                     if not standby:
                         return answer

@@ -7,6 +7,7 @@ from .config import (
     QUEUES as QUEUES,
     SUPERUSER as SUPERUSER,
     capacity_scheduler as capacity_scheduler,
+    default_fs as default_fs,
     login as login,
     port_names as port_names,
     resourcemanager as resourcemanager,
@@ -22,6 +23,7 @@ from .daemons import (
     DaemonStatus as DaemonStatus,
     all_daemons as all_daemons,
 )
+from .ha_config import HA_KINDS as HA_KINDS
 from .jars import (
     cache_dir as cache_dir,
     check_disk as check_disk,

@@ -18,6 +18,9 @@ SERVICES = ("hdfs", "yarn", "mapred")
 SUPERUSER = "hdfs"
 """HDFS's superuser; another name than the user's, so that HDFS checks the user's permissions."""
 
+NAMESERVICE = "minicluster"
+"""Name of HDFS in a cluster with high availability."""
+
 QUEUES: Mapping[str, tuple[int, float]] = {
     # name: (capacity in percent, maximum share of application masters)
     "default": (50, 1.0),
@@ -62,10 +65,25 @@ def nodemanagers(count: int) -> list[str]:
     return [f"nodemanager-{index}" for index in range(count)]
 
 
-def port_names(nodes: int, *, kerberos: bool = False) -> list[str]:
+def replicas(name: str, *, ha: bool) -> list[str]:
+    """Return the names of the daemons of a kind, or of their ports: two with high availability."""
+    return [name, f"{name}-2"] if ha else [name]
+
+
+def default_fs(saved: SavedCluster) -> str:
+    """Return the address of HDFS; with high availability, that of its nameservice."""
+    if saved.settings.ha:
+        return f"hdfs://{NAMESERVICE}"
+    return f"hdfs://{saved.settings.host}:{saved.ports['namenode']}"
+
+
+def port_names(nodes: int, *, kerberos: bool = False, ha: bool = False) -> list[str]:
     """Return the names of the ports that a cluster of `nodes` NodeManagers needs."""
-    names = ["namenode", "namenode-http", "datanode", "datanode-http", "datanode-ipc"]
-    names += ["rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-http"]
+    names = ["datanode", "datanode-http", "datanode-ipc"]
+    for one in replicas("namenode", ha=ha):
+        names += [one, f"{one}-http"]
+    for one in replicas("rm", ha=ha):
+        names += [one, *(f"{one}-{part}" for part in ("scheduler", "tracker", "admin", "http"))]
     names += ["history", "history-http", "history-admin"]
     for node in nodemanagers(nodes):
         names += [node, f"{node}-localizer", f"{node}-http"]
@@ -76,9 +94,8 @@ def port_names(nodes: int, *, kerberos: bool = False) -> list[str]:
 
 def core_site(layout: Layout, saved: SavedCluster) -> Properties:
     """Return the properties common to all daemons and clients."""
-    host, ports = saved.settings.host, saved.ports
     return {
-        "fs.defaultFS": f"hdfs://{host}:{ports['namenode']}",
+        "fs.defaultFS": default_fs(saved),
         "hadoop.tmp.dir": str(layout.tmp),
         "hadoop.security.authentication": "simple",
         # hadoop-policy.xml lists the users that are served.

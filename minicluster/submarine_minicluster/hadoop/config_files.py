@@ -15,10 +15,12 @@ from submarine_minicluster.hadoop.config import (
     mapred_site,
     nodemanager,
     nodemanagers,
+    replicas,
     resourcemanager,
     with_daemon_retries,
     yarn_client,
 )
+from submarine_minicluster.hadoop.ha_config import ha_sites
 from submarine_minicluster.hadoop.secure_config import secure_sites
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.settings import SavedCluster
@@ -65,9 +67,10 @@ def _write_set(directory: Path, sites: Mapping[str, Properties], log4j: str) -> 
 
 def write_policy(layout: Layout, saved: SavedCluster) -> None:
     """Write the list of admitted users, which NameNode and ResourceManager reload on request."""
-    for daemon in ("namenode", "resourcemanager"):
-        path = layout.conf(daemon) / "hadoop-policy.xml"
-        _write_xml(path, hadoop_policy(saved.users))
+    for kind in ("namenode", "resourcemanager"):
+        for daemon in replicas(kind, ha=saved.settings.ha):
+            path = layout.conf(daemon) / "hadoop-policy.xml"
+            _write_xml(path, hadoop_policy(saved.users))
 
 
 def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
@@ -76,6 +79,8 @@ def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
 
     def write(directory: Path, sites: Mapping[str, Properties]) -> None:
         daemon = directory != layout.client_conf
+        if settings.ha:
+            sites = ha_sites(sites, layout, saved, directory.name)
         if settings.kerberos:
             sites = secure_sites(sites, layout, saved, daemon=daemon)
         _write_set(directory, sites, _LOG4J if daemon else _LOG4J_CLIENT)
@@ -91,9 +96,10 @@ def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
     write(layout.client_conf, {**common, "yarn-site": client})
     common["core-site"] = with_daemon_retries(common["core-site"])
     common["hadoop-policy"] = hadoop_policy(saved.users)
-    for daemon in ("namenode", "datanode", "historyserver"):
+    namenodes = replicas("namenode", ha=settings.ha)
+    for daemon in (*namenodes, "datanode", "historyserver"):
         write(layout.conf(daemon), {**common, "yarn-site": client})
-    for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):
+    for pages in (*(f"{one}/webapps/hdfs" for one in namenodes), "datanode/webapps/datanode"):
         # The daemons do not start without the directory of their web pages.
         (layout.root / "conf" / pages).mkdir(parents=True, exist_ok=True)
     rm_site = {**client, **resourcemanager(layout, settings)}
@@ -102,7 +108,8 @@ def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
         "yarn-site": rm_site,
         "capacity-scheduler": capacity_scheduler(settings),
     }
-    write(layout.conf("resourcemanager"), sites)
+    for daemon in replicas("resourcemanager", ha=settings.ha):
+        write(layout.conf(daemon), sites)
     for node in nodemanagers(settings.nodes):
         sites = {**common, "yarn-site": {**client, **nodemanager(layout, saved, node)}}
         if settings.gpus:

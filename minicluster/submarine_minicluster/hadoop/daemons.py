@@ -13,13 +13,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop.config import MARK, SERVICES, SUPERUSER, nodemanagers
+from submarine_minicluster.hadoop.config import (
+    MARK,
+    SERVICES,
+    SUPERUSER,
+    nodemanagers,
+    replicas,
+)
+from submarine_minicluster.hadoop.ha_config import HA_KINDS, ha_ids
 from submarine_minicluster.hadoop.jars import kdc_dir
-from submarine_minicluster.hadoop.kerberos import REALM, service_principal
-from submarine_minicluster.hadoop.rest import Access, SecureWebHdfs, WebHdfs
+from submarine_minicluster.hadoop.kerberos import REALM, refresh_tickets, service_principal
+from submarine_minicluster.hadoop.rest import Access, RestError, SecureWebHdfs, WebHdfs, get_json
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import Identity, Java, find_marked, launch, terminate
-from submarine_minicluster.settings import SavedCluster
+from submarine_minicluster.machine import (
+    Identity,
+    Java,
+    accepts_connections,
+    find_marked,
+    launch,
+    terminate,
+)
+from submarine_minicluster.settings import SavedCluster, Settings
 from submarine_runtime.translation import _
 
 # Prefer a fast start and a small size to peak performance.
@@ -27,6 +41,9 @@ _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xsh
 # Hadoop 3.3's web servers need this on Java 17; later versions ignore it.
 _OPENS = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"]
 _SERVER = "org.apache.hadoop.yarn.server"
+_NN_ADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
+_RM_ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
+_ADMIN_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
@@ -62,27 +79,36 @@ KDC = Daemon("kdc", "Kerberos KDC", "submarine.minicluster.Kdc", 64, "", "kdc", 
 """Key distribution center, in a cluster with Kerberos."""
 
 
-def all_daemons(nodes: int) -> list[Daemon]:
+def all_daemons(settings: Settings) -> list[Daemon]:
     """Return the daemons of Hadoop in the order in which they start."""
     hdfs = "org.apache.hadoop.hdfs.server"
     history = "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer"
     rm, nm = (f"{_SERVER}.{part}" for part in ("resourcemanager", "nodemanager"))
     return [
-        Daemon(
-            "namenode", "NameNode", f"{hdfs}.namenode.NameNode", 256, SUPERUSER,
-            "namenode", "namenode-http",
+        *(
+            Daemon(
+                name, "NameNode", f"{hdfs}.namenode.NameNode", 256, SUPERUSER,
+                name, f"{name}-http",
+            )
+            for name in replicas("namenode", ha=settings.ha)
         ),
         Daemon(
             "datanode", "DataNode", f"{hdfs}.datanode.DataNode", 192, SUPERUSER,
             "datanode", "datanode-http",
         ),
-        Daemon(
-            "resourcemanager", "ResourceManager", f"{rm}.ResourceManager", 384, "yarn",
-            "rm", "rm-http",
+        *(
+            Daemon(
+                name, "ResourceManager", f"{rm}.ResourceManager", 384, "yarn",
+                port, f"{port}-http",
+            )
+            for name, port in zip(
+                replicas("resourcemanager", ha=settings.ha), replicas("rm", ha=settings.ha),
+                strict=True,
+            )
         ),
         *(
             Daemon(name, "NodeManager", f"{nm}.NodeManager", 256, "yarn", name, f"{name}-http")
-            for name in nodemanagers(nodes)
+            for name in nodemanagers(settings.nodes)
         ),
         Daemon(
             "historyserver", "JobHistoryServer", history, 192, "mapred",
@@ -165,7 +191,7 @@ class DaemonRunner:
         }
 
     def format_namenode(self, daemon: Daemon) -> None:
-        """Create a new, empty HDFS.
+        """Create a new, empty HDFS, with the directory of shared edits if there is one.
 
         Raises
         ------
@@ -245,10 +271,108 @@ class DaemonRunner:
         return self.access(SUPERUSER)
 
     def hdfs(self) -> WebHdfs:
-        """Return a client of HDFS that acts as the superuser."""
-        base = self.url(all_daemons(1)[0])
+        """Return a client of HDFS, of the active NameNode, that acts as the superuser.
+
+        Raises
+        ------
+        MiniclusterError
+            If no NameNode is active.
+        """
+        base = self.url(self.active("namenode"))
         access = self.administrator
         return SecureWebHdfs(base, access) if access else WebHdfs(base, SUPERUSER)
+
+    def replicas(self, kind: str) -> list[Daemon]:
+        """Return the daemons of the kind `namenode` or `resourcemanager`.
+
+        Raises
+        ------
+        MiniclusterError
+            For another kind.
+        """
+        if kind not in HA_KINDS:
+            raise MiniclusterError(
+                _("{kind!r} never has a standby. Use {known}.").format(
+                    kind=kind, known=_(" or ").join(HA_KINDS)
+                )
+            )
+        names = replicas(kind, ha=self._saved.settings.ha)
+        return [one for one in all_daemons(self._saved.settings) if one.name in names]
+
+    def active(self, kind: str) -> Daemon:
+        """Return the active one of the daemons of a kind; without high availability the only one.
+
+        Raises
+        ------
+        MiniclusterError
+            If none is active.
+        """
+        found = self.find_active(kind)
+        if found is None:
+            raise MiniclusterError(
+                _(
+                    "No {kind} of minicluster {name!r} is active. Run `submarine minicluster start "
+                    "--name {name}`."
+                ).format(kind=kind, name=self._layout.root.name)
+            )
+        return found
+
+    def find_active(self, kind: str) -> Daemon | None:
+        """Return what `active` returns; None if none is active."""
+        found = self.replicas(kind)
+        if not self._saved.settings.ha:
+            return found[0]
+        return next((one for one in found if self.ha_state(one) == "active"), None)
+
+    def awaits_activation(self, daemon: Daemon) -> bool:
+        """Whether the port for `activate` accepts connections."""
+        name = daemon.port if daemon.title == "NameNode" else f"{daemon.port}-admin"
+        return accepts_connections(self._saved.ports[name])
+
+    def ha_state(self, daemon: Daemon) -> str:
+        """Return `active` or `standby`; empty if the daemon does not run or does not answer."""
+        if self.identity(daemon) is None:
+            return ""
+        url, access = self.url(daemon), self.administrator
+        try:
+            if daemon.title == "ResourceManager":
+                state = get_json(f"{url}/ws/v1/cluster/info", access)["clusterInfo"]["haState"]
+            else:
+                query = "Hadoop:service=NameNode,name=NameNodeStatus"
+                state = get_json(f"{url}/jmx?qry={query}", access)["beans"][0]["State"]
+        except (RestError, KeyError, IndexError):
+            return ""
+        return str(state).lower()
+
+    def activate(self, daemon: Daemon) -> None:
+        """Make a standby of a cluster with high availability active.
+
+        The other daemon of its kind must have ended or be a standby: nothing fences it.
+
+        Raises
+        ------
+        MiniclusterError
+            If Hadoop's command for it fails.
+        """
+        kind = "namenode" if daemon.title == "NameNode" else "resourcemanager"
+        tool = _NN_ADMIN if kind == "namenode" else _RM_ADMIN
+        # With this option, the command does not fail because the other daemon has ended.
+        words = ["-transitionToActive", "--forceactive", ha_ids(kind)[daemon.name]]
+        environment = self._environment() | {"HADOOP_USER_NAME": SUPERUSER}
+        if self._saved.settings.kerberos:
+            environment["KRB5CCNAME"] = refresh_tickets(self._layout, self._saved, SUPERUSER)
+        command = [
+            str(self._java.binary), *_JVM, "-Xmx128m",
+            "-cp", f"{self._lib}/*:{self._layout.client_conf}", tool, *words,
+        ]  # fmt: skip
+        done = subprocess.run(
+            command, env=environment, cwd=self._layout.tmp, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", timeout=_ADMIN_TIMEOUT, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            reason = "".join(last)[:300]
+            raise self.failure(daemon, _("did not become active: {reason}").format(reason=reason))
 
     def status(self, daemon: Daemon) -> DaemonStatus:
         """Return the status of a daemon, from the operating system only."""

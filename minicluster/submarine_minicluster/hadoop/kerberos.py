@@ -133,17 +133,21 @@ def await_keytabs(layout: Layout, saved: SavedCluster) -> None:
 
 
 def refresh_tickets(layout: Layout, saved: SavedCluster, user: str) -> str:
-    """Write a ticket cache of a user and return the value of ``KRB5CCNAME``.
+    """Write a ticket cache of a user or service and return the value of ``KRB5CCNAME``.
 
     Raises
     ------
     MiniclusterError
         If there is no such user, or the KDC does not answer.
     """
-    password(layout, user)  # an unknown user is reported with the known ones
+    if user in SERVICES:
+        principal = service_principal(user, saved)
+    else:
+        principal = user
+        password(layout, user)  # an unknown user is reported with the known ones
     path = layout.tickets(user)
     make_ticket_cache(
-        user,
+        principal,
         layout.keytab(user),
         path,
         krb5_conf=layout.krb5_conf,

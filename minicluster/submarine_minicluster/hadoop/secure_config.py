@@ -16,6 +16,7 @@ from submarine_minicluster.settings import SavedCluster, Settings
 # The directory of the cluster protects the files; Java requires a password.
 STORE_PASSWORD = "changeit"  # noqa: S105
 
+_INITIALIZERS = "hadoop.http.filter.initializers"
 _HTTPS_ADDRESSES = {
     "dfs.namenode.http-address": "dfs.namenode.https-address",
     "dfs.datanode.http.address": "dfs.datanode.https.address",
@@ -43,6 +44,11 @@ def secure_sites(
             added[site] = {**added.get(site, {}), **properties}
         added["hadoop-policy"] = {"security.service.authorization.default.acl": "*"}
     result = {site: {**values, **added.get(site, {})} for site, values in sites.items()}
+    if daemon and "capacity-scheduler" in sites:
+        # The ResourceManager replaces this one only by its own, which accepts its tokens and doAs.
+        result["core-site"][_INITIALIZERS] = (
+            "org.apache.hadoop.security.AuthenticationFilterInitializer"
+        )
     whitelist = "yarn.nodemanager.env-whitelist"
     if whitelist in result["yarn-site"]:
         # Containers need the realm; other clusters have it in /etc/krb5.conf.
@@ -119,7 +125,7 @@ def _daemon(layout: Layout, saved: SavedCluster) -> dict[str, Properties]:
     web_keytab = str(layout.keytab(WEB))
     core = {
         # The usual initializer ignores doAs in NodeManager and history server.
-        "hadoop.http.filter.initializers": (
+        _INITIALIZERS: (
             "org.apache.hadoop.security.authentication.server.ProxyUserAuthenticationFilterInitializer"
         ),
         "hadoop.http.authentication.type": "kerberos",
@@ -170,7 +176,15 @@ def _login(prefix: str, layout: Layout, user: str, web: str) -> Properties:
 
 
 def _https(properties: Properties) -> Properties:
-    return {_HTTPS_ADDRESSES.get(name, name): value for name, value in properties.items()}
+    return {_https_name(name): value for name, value in properties.items()}
+
+
+def _https_name(name: str) -> str:
+    """Return the property's name for HTTPS; with high availability an id follows the name."""
+    for plain, secure in _HTTPS_ADDRESSES.items():
+        if name == plain or name.startswith(f"{plain}."):
+            return secure + name[len(plain) :]
+    return name
 
 
 def _store(name: str, path: Path) -> Properties:

@@ -62,6 +62,21 @@ def choose_settings(
                 kind=_("with Kerberos") if old.settings.kerberos else _("without Kerberos"),
             )
         )
+    if old and chosen.ha != old.settings.ha:
+        raise MiniclusterError(
+            _(
+                "Minicluster {name!r} was created {kind}, and the addresses of its files contain "
+                "the name of its HDFS. Use another --name, or remove the data with `submarine "
+                "minicluster stop --name {name} --delete-data`."
+            ).format(
+                name=name,
+                kind=(
+                    _("with high availability")
+                    if old.settings.ha
+                    else _("without high availability")
+                ),
+            )
+        )
     return chosen
 
 
@@ -77,7 +92,8 @@ def _ports(
 ) -> dict[str, int]:
     """Return the ports of the cluster. Ports of the last start are kept if they are free."""
     kept = dict(saved.ports)
-    names = port_names(saved.settings.nodes, kerberos=saved.settings.kerberos)
+    settings = saved.settings
+    names = port_names(settings.nodes, kerberos=settings.kerberos, ha=settings.ha)
     if not running:
         lost = [name for name in names if name in kept and not is_free_port(kept[name])]
         if lost:

@@ -5,7 +5,6 @@ This module only queries the daemons.
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Sequence
 
@@ -22,8 +21,6 @@ from submarine_runtime.translation import _
 
 TIMEOUT = 180.0
 """Seconds for one step. An idle machine needs about 10; a loaded one needs more."""
-
-_CONNECT_TIMEOUT = 1.0
 
 
 def wait_until(
@@ -111,12 +108,3 @@ def running_nodes(rm_url: str, access: Access | None) -> int:
 def history_up(url: str, access: Access | None) -> bool:
     """Whether the history server answers."""
     return bool(get_json(f"{url}/ws/v1/history/info", access)["historyInfo"])
-
-
-def accepts_connections(port: int) -> bool:
-    """Whether a server listens on a loopback port."""
-    try:
-        socket.create_connection(("127.0.0.1", port), _CONNECT_TIMEOUT).close()
-    except OSError:
-        return False
-    return True

@@ -105,11 +105,10 @@ def _kill_applications(
 ) -> None:
     """Kill YARN's applications through the ResourceManager if it runs."""
     alive = [one for one in daemons if runner.identity(one)]
-    managers = [one for one in alive if one.name == "resourcemanager"]
-    if not managers:
-        return
+    managers = [one for one in alive if one.title == "ResourceManager"]
     access = runner.administrator
-    killed = _kill_all(runner.url(managers[0]), access)
+    # A standby has no list of applications.
+    killed = sum(_kill_all(runner.url(one), access) for one in managers)
     if killed:
         progress(
             ngettext(

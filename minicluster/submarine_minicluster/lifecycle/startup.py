@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import shutil
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote, urlencode
@@ -21,17 +22,20 @@ from submarine_minicluster.hadoop import (
     WebHdfs,
     all_daemons,
     await_keytabs,
+    default_fs,
     get_json,
     http_request,
     login,
 )
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import readiness
-from submarine_minicluster.machine import terminate
+from submarine_minicluster.machine import accepts_connections, terminate
 from submarine_minicluster.settings import SavedCluster, Settings
 from submarine_runtime.translation import _, ngettext
 
 Progress = Callable[[str], None]
+
+_NOT_COPIED = shutil.ignore_patterns("in_use.lock", "edits_*")
 
 RESPONSE_TIMEOUT = 20.0
 """Seconds after which a daemon that does not answer is killed."""
@@ -57,7 +61,7 @@ class Startup:
         self._runner = runner
         self._saved = saved
         self._progress = progress
-        self._daemons = all_daemons(saved.settings.nodes)
+        self._daemons = all_daemons(saved.settings)
 
     def run(self) -> None:
         """Start all daemons that do not run, then wait until all are ready."""
@@ -80,22 +84,55 @@ class Startup:
                 )
             )
         runner.terminate_unrecorded(missing)
-        namenode, history = daemons[0], daemons[-1]
+        namenodes, history = runner.replicas("namenode"), daemons[-1]
         # The JVMs start in parallel, with two exceptions: HDFS is formatted before the NameNode
         # starts, and the history server starts after the parents of its HDFS directories exist.
         for daemon in missing:
-            if daemon not in (namenode, history):
+            if daemon not in (*namenodes, history):
                 runner.start(daemon)
-        if namenode in missing:
-            # Formatting writes the image last.
-            if not list(self._layout.data("namenode").glob("current/fsimage_*.md5")):
-                runner.format_namenode(namenode)
-                progress(_("formatted a new HDFS"))
-            runner.start(namenode)
+        for namenode in namenodes:
+            if namenode in missing:
+                self._format(namenode)
+                runner.start(namenode)
         self._await_hdfs()
         if history in missing:
             runner.start(history)
         self._await_yarn()
+
+    def _format(self, namenode: Daemon) -> None:
+        """Create the data of a NameNode at its first start; a second one has a copy."""
+        data = self._layout.data(namenode.name)
+        # Formatting writes the image last.
+        if list(data.glob("current/fsimage_*.md5")):
+            return
+        first = self._runner.replicas("namenode")[0]
+        if namenode == first:
+            self._runner.format_namenode(namenode)
+            self._progress(_("formatted a new HDFS"))
+            return
+        draft = data.with_suffix(".new")
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(data, ignore_errors=True)
+        # The other one may run already. Its image does not change, and its edits are shared.
+        shutil.copytree(self._layout.data(first.name), draft, ignore=_NOT_COPIED)
+        draft.rename(data)
+
+    def _activate(self, kind: str) -> Daemon:
+        """Return the active daemon of a kind; with high availability, choose one if none is."""
+        found = self._runner.replicas(kind)
+        if not self._saved.settings.ha:
+            return found[0]
+        for daemon in found:
+            ready = partial(self._runner.awaits_activation, daemon)
+            self._wait(_("it does not answer"), ready, daemon)
+        active = self._runner.find_active(kind)
+        if active is None:
+            active = found[0]
+            self._runner.activate(active)
+        self._progress(
+            _("{name} is the active {title}").format(name=active.name, title=active.title)
+        )
+        return active
 
     def _start_kdc(self) -> None:
         """Start the KDC if it does not run, and wait for the keytabs of daemons and users."""
@@ -103,7 +140,7 @@ class Startup:
         if self._runner.identity(KDC) is None:
             self._runner.terminate_unrecorded([KDC])
             self._runner.start(KDC)
-        self._wait(_("it does not answer"), lambda: readiness.accepts_connections(port), KDC)
+        self._wait(_("it does not answer"), lambda: accepts_connections(port), KDC)
         await_keytabs(self._layout, self._saved)
         self._progress(_("the Kerberos KDC is ready at 127.0.0.1:{port}").format(port=port))
 
@@ -124,18 +161,19 @@ class Startup:
 
     def _await_hdfs(self) -> None:
         """Wait until HDFS is writable and create its directories."""
-        namenode, datanode, *_unused = self._daemons
+        namenode = self._activate("namenode")
+        datanode = next(one for one in self._daemons if one.title == "DataNode")
         hdfs = self._runner.hdfs()
         self._wait(
             _("HDFS is not writable"), lambda: readiness.hdfs_writable(hdfs), namenode, datanode
         )
         make_directories(hdfs, self._saved)
-        host, port = self._saved.settings.host, self._saved.ports["namenode"]
-        self._progress(_("HDFS is ready at hdfs://{host}:{port}").format(host=host, port=port))
+        self._progress(_("HDFS is ready at {address}").format(address=default_fs(self._saved)))
 
     def _await_yarn(self) -> None:
         """Wait until jobs can be submitted and logs can be read."""
-        _unused, _unused, rm, *nodes, history = self._daemons
+        rm, history = self._activate("resourcemanager"), self._daemons[-1]
+        nodes = [one for one in self._daemons if one.title == "NodeManager"]
         silent, url = _("it does not answer"), self._runner.url
         access = self._runner.administrator
         for node in nodes:

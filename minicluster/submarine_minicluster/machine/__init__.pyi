@@ -1,6 +1,7 @@
 from .files import file_lock as file_lock
 from .java import MINIMUM as MINIMUM, Java as Java, find_java as find_java
 from .ports import (
+    accepts_connections as accepts_connections,
     check_host_name as check_host_name,
     choose_ports as choose_ports,
     free_port as free_port,

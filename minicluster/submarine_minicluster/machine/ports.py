@@ -15,6 +15,7 @@ from submarine_minicluster.errors import MiniclusterError
 from submarine_runtime.translation import _
 
 _LOWEST = 10240
+_CONNECT_TIMEOUT = 1.0
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -30,6 +31,15 @@ def check_host_name() -> None:
                 "line '127.0.1.1 {name}' to /etc/hosts."
             ).format(name=name)
         ) from error
+
+
+def accepts_connections(port: int) -> bool:
+    """Whether a server listens on a loopback port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), _CONNECT_TIMEOUT).close()
+    except OSError:
+        return False
+    return True
 
 
 def is_free_port(port: int) -> bool:

@@ -49,11 +49,11 @@ SPEC = "spec.json"
 BUNDLE = "bundle.zip"
 VALUES = "values.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
-#: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
 #: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.
 TOKENS = "tokens.txt"
 #: ``--distribute_keytab``: keys of the user; mode 0600, until the end.
 KEYTAB = "user.keytab"
+#: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
 SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
 #: Files that stay private in a shared job directory.
 PRIVATE_FILES = (SECRET, SECRET_ENV, TOKENS, KEYTAB)

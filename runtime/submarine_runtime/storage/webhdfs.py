@@ -452,9 +452,13 @@ def _remote_exception(answer: Answer) -> dict[str, Any]:
 
 
 def _standby(answer: Answer) -> str:
-    """See ``HttpClient``."""
-    name = str(_remote_exception(answer).get("exception")) if answer.status >= 400 else ""
-    return name if name == "StandbyException" else ""
+    """See ``HttpClient``: a standby, or a NameNode that starts or is in safe mode."""
+    remote = _remote_exception(answer) if answer.status >= 400 else {}
+    name = str(remote.get("exception"))
+    # A standby does not read tokens: it rejects a request with one before it rejects the operation.
+    if name == "SecurityException" and str(remote.get("message")).endswith(": StandbyException"):
+        return "StandbyException"
+    return name if name in ("StandbyException", "RetriableException") else ""
 
 
 def _refusal(answer: Answer, path: str) -> StoreError:
@@ -467,7 +471,7 @@ def _refusal(answer: Answer, path: str) -> StoreError:
         return NotFoundError(text)
     if status == 401:
         return UnauthenticatedError(text)
-    if name == "StandbyException":
+    if _standby(answer):
         return StandbyError(text, True)
     if INVALID_TOKEN in f"{name} {sentence}":
         # A client, or the keytab of the job, may provide another one.

@@ -125,13 +125,17 @@ class ResourceManagerClient:
 
 
 def _standby(answer: Answer) -> str:
-    """See ``HttpClient``: a redirect, a Refresh header, or the standby's text."""
+    """See ``HttpClient``: a redirect, a Refresh header, the standby's text, or an unknown token."""
     standby = (
         answer.status in REDIRECTS
         or "refresh" in answer.headers
         or answer.body.lstrip().startswith(b"This is standby RM")
     )
-    return _("it is the standby") if standby else ""
+    if standby:
+        return _("it is the standby")
+    # A standby knows no delegation tokens, and checks them before it redirects.
+    unknown = answer.status in (401, 403) and b"InvalidToken" in answer.body
+    return _("it does not accept the delegation token") if unknown else ""
 
 
 def application(config: CoordinatorConfig, timeout: float) -> Application:

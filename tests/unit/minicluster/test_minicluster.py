@@ -169,6 +169,10 @@ def test_a_secure_cluster_has_one_host_name_and_private_keytabs(tmp_path):
     core = read_site(layout.conf("nodemanager-0") / "core-site.xml")
     assert core["hadoop.proxyuser.hub.users"] == "alice,bob"
     assert core["ipc.client.connect.max.retries"] == "100"
+    filters = "hadoop.http.filter.initializers"
+    assert core[filters].endswith(".ProxyUserAuthenticationFilterInitializer")
+    rm = read_site(layout.conf("resourcemanager") / "core-site.xml")
+    assert rm[filters] == "org.apache.hadoop.security.AuthenticationFilterInitializer"
     assert not [name for name in core if "proxyuser.yarn" in name]
     node = read_site(layout.conf("nodemanager-0") / "yarn-site.xml")
     assert node["yarn.nodemanager.env-whitelist"].endswith(",JAVA_TOOL_OPTIONS,KRB5_CONFIG")
@@ -189,6 +193,60 @@ def test_a_secure_cluster_without_https_has_http_addresses(tmp_path):
     assert core["hadoop.proxyuser.yarn.users"] == "*"
     rm = read_site(layout.conf("resourcemanager") / "yarn-site.xml")
     assert rm["yarn.resourcemanager.proxy-user-privileges.enabled"] == "true"
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_cluster_with_high_availability_has_two_of_a_kind(tmp_path, secure):
+    layout = Layout(tmp_path / "ha")
+    layout.make()
+    settings = Settings(ha=True, kerberos=secure, https=secure)
+    ports = choose_ports(port_names(1, kerberos=secure, ha=True), set())
+    saved = SavedCluster(settings, "/java", ports, (*USERS, HUB))
+    if secure:
+        write_kerberos(layout, saved)
+    write_configuration(layout, saved, tmp_path / "lib")
+    client = {path.stem: read_site(path) for path in layout.client_conf.glob("*.xml")}
+    hdfs, yarn = client["hdfs-site"], client["yarn-site"]
+    assert client["core-site"]["fs.defaultFS"] == "hdfs://minicluster"
+    assert hdfs["dfs.ha.namenodes.minicluster"] == "nn1,nn2"
+    word, web = ("https", "webapp.https") if secure else ("http", "webapp")
+    host, rm = settings.host, "yarn.resourcemanager"
+    second = hdfs[f"dfs.namenode.{word}-address.minicluster.nn2"]
+    assert second == f"{host}:{ports['namenode-2-http']}"
+    assert yarn[f"{rm}.{web}.address.rm1"] == f"{host}:{ports['rm-http']}"
+    assert yarn[f"{rm}.resource-tracker.address.rm2"] == f"{host}:{ports['rm-2-tracker']}"
+    # A name without an id would be that of one daemon only.
+    alone = {f"{rm}.address", f"{rm}.hostname", "dfs.namenode.rpc-address"}
+    assert not alone & {*hdfs, *yarn}
+    assert not {f"{rm}.ha.id", "dfs.ha.namenode.id"} & {*hdfs, *yarn}
+    for number, suffix in ((1, ""), (2, "-2")):
+        own = read_site(layout.conf(f"namenode{suffix}") / "hdfs-site.xml")
+        assert own["dfs.ha.namenode.id"] == f"nn{number}"
+        assert own["dfs.namenode.name.dir"] == f"file://{layout.data(f'namenode{suffix}')}"
+        own = read_site(layout.conf(f"resourcemanager{suffix}") / "yarn-site.xml")
+        assert own[f"{rm}.ha.id"] == f"rm{number}"
+    assert read_site(layout.conf("nodemanager-0") / "hdfs-site.xml").items() >= {
+        (name, value) for name, value in hdfs.items() if "minicluster" in name
+    }
+
+
+def test_a_failover_requires_high_availability(tmp_path):
+    cluster = Minicluster("plain")
+    cluster.layout.make()
+    SavedCluster(Settings(), "/java").write(cluster.layout.cluster_file)
+    words = ["failover", "namenode", "--name", "plain"]
+    refused = CliRunner().invoke(minicluster, words)
+    assert refused.exit_code == 1
+    assert "'plain' has no high availability" in refused.output
+    with pytest.raises(MiniclusterError, match="was created without high availability"):
+        choose_settings("plain", cluster.saved, Settings(ha=True), running=False)
+    with pytest.raises(MiniclusterError, match=r"'datanode' never has a standby. Use nam"):
+        cluster.active("datanode")
+    ports = choose_ports(port_names(1, ha=True), set())
+    SavedCluster(Settings(ha=True), "/java", ports).write(cluster.layout.cluster_file)
+    stopped = CliRunner().invoke(minicluster, words)
+    assert stopped.exit_code == 1
+    assert "No standby namenode of minicluster 'plain' answers." in stopped.output
 
 
 def test_passwords_are_random_and_kept(tmp_path):

@@ -94,6 +94,9 @@ def test_the_next_server_is_asked_and_remembered(serve: Serve) -> None:
 def test_a_hanging_server_leaves_its_share_of_the_time_to_the_next(serve: Serve) -> None:
     urls = [serve(silence), serve(always("[1]"))]
     assert HttpClient(urls, timeout=0.5).request("GET", "/").json() == [1]
+    assert HttpClient(urls, timeout=60.0, deadline=4.0).request("GET", "/").json() == [1]
+    kept = HttpClient(urls, timeout=60.0, deadline=4.0, keep_alive=True)
+    assert kept.request("GET", "/").json() == [1]
     began = time.monotonic()
     with pytest.raises(NoAnswerError) as failed:
         HttpClient([urls[0]] * 9, timeout=60.0, deadline=0.5).request("GET", "/")
@@ -202,6 +205,45 @@ def test_a_standby_of_the_resourcemanager_is_passed_over(serve: Serve, standby: 
 
 def remote(exception: str, message: str) -> str:
     return json.dumps({"RemoteException": {"exception": exception, "message": message}})
+
+
+def test_a_resourcemanager_that_does_not_know_the_token_is_passed_over(serve: Serve) -> None:
+    """A standby of a cluster with Kerberos."""
+    message = (
+        "org.apache.hadoop.security.token.SecretManager$InvalidToken: Token for real user: , "
+        "can't be found in cache"
+    )
+    standby = serve(always(remote("AuthenticationException", message), "403 Forbidden"))
+    client = ResourceManagerClient([standby, serve(always('{"a": 1}'))], timeout=5.0)
+    assert client.query("/apps") == {"a": 1}
+    with pytest.raises(NoAnswerError, match="it does not accept the delegation token"):
+        ResourceManagerClient([standby], timeout=5.0).request("GET", "/apps")
+    # A user without permission is refused by the active one.
+    refusal = serve(always(remote("ForbiddenException", "no access"), "403 Forbidden"))
+    urls = [refusal, serve(always("{}"))]
+    assert ResourceManagerClient(urls, timeout=5.0).request("GET", "/apps").status == 403
+
+
+@pytest.mark.parametrize(
+    ("exception", "message"),
+    [
+        (
+            "SecurityException",
+            "Failed to obtain user group information: "
+            "org.apache.hadoop.security.token.SecretManager$InvalidToken: StandbyException",
+        ),
+        ("RetriableException", "Namenode is in startup mode"),
+    ],
+)
+def test_a_namenode_that_cannot_read_tokens_yet_is_passed_over(
+    serve: Serve, exception: str, message: str
+) -> None:
+    standby = serve(always(remote(exception, message), "403 Forbidden"))
+    active = serve(always('{"FileStatus": {"length": 3}}'))
+    assert WebHdfsStore([standby, active], "/job", ANONYMOUS, 5.0).stat("a") is not None
+    with pytest.raises(StoreError, match="HDFS refused /job/a") as failed:
+        WebHdfsStore([standby], "/job", ANONYMOUS, 5.0).stat("a")
+    assert failed.value.transient
 
 
 def test_a_standby_namenode_is_passed_over_and_counted(serve: Serve) -> None:

@@ -41,10 +41,12 @@ def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
     """Write the cluster's files with changed values to ``directory``, and return it.
 
     Hadoop clients wait up to fifteen minutes for a ResourceManager that is down. In a notebook the
-    error must appear within seconds. Application masters do not use these files.
+    error must appear within ``timeout``, in which a standby may become the active one. Application
+    masters do not use these files.
     """
     directory.mkdir(exist_ok=True, mode=0o700)
-    give_up = str(int(max(timeout - 5.0, 3.0) * 1000))
+    wait = int(max(timeout - 5.0, 3.0) * 1000)
+    give_up, retry, hdfs_retry = str(wait), 500, 1000
     changes = {
         "core-site.xml": {
             "ipc.client.connect.max.retries": "3",
@@ -56,13 +58,16 @@ def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
             # Complete the last block of a new file within a few ms instead of 400 ms.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
             "dfs.client.retry.policy.enabled": "false",
-            "dfs.client.failover.max.attempts": "4",
+            # A standby or a refused connection answers at once, so the pauses are the waiting time.
+            "dfs.client.failover.max.attempts": str(wait // hdfs_retry),
+            "dfs.client.failover.sleep.max.millis": str(hdfs_retry),
         },
         "yarn-site.xml": {
             "yarn.resourcemanager.connect.max-wait.ms": give_up,
-            "yarn.resourcemanager.connect.retry-interval.ms": "500",
-            "yarn.client.failover-max-attempts": "4",
-            "yarn.client.failover-sleep-base-ms": "300",
+            "yarn.resourcemanager.connect.retry-interval.ms": str(retry),
+            "yarn.client.failover-max-attempts": str(wait // retry),
+            "yarn.client.failover-sleep-base-ms": str(retry),
+            "yarn.client.failover-sleep-max-ms": str(retry),
             # After a submit the client polls until the application is accepted: 200 ms by default.
             "yarn.client.app-submission.poll-interval": "20",
             "yarn.client.application-client-protocol.poll-interval-ms": "20",

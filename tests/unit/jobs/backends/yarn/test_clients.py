@@ -17,12 +17,18 @@ import pytest
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.application.single import agent_script
-from submarine_jobs.backends.yarn.cluster import HadoopConf, ResourceManager, tag_of
+from submarine_jobs.backends.yarn.cluster import (
+    HadoopConf,
+    ResourceManager,
+    read_properties,
+    tag_of,
+)
 from submarine_jobs.backends.yarn.driver import (
     DriverChannel,
     DriverTimeoutError,
     DriverUnreachableError,
 )
+from submarine_jobs.backends.yarn.driver.process import write_overlay
 from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.model import JobSpec, Profile
@@ -188,6 +194,21 @@ def test_configuration_with_high_availability(tmp_path: Path) -> None:
     assert conf.webhdfs == ["http://nn1:9870", "http://nn2:9870"]
     assert not conf.on_loopback
     assert not conf.knows_gpus
+
+
+def test_the_driver_waits_for_a_failover_but_not_longer_than_the_timeout(tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, core_site={"fs.defaultFS": "hdfs://ns1"})
+    overlay = write_overlay(conf, tmp_path / "overlay", 20.0)
+    yarn = read_properties(overlay / "yarn-site.xml")
+    hdfs = read_properties(overlay / "hdfs-site.xml")
+    for attempts, pause in (
+        (yarn["yarn.client.failover-max-attempts"], yarn["yarn.client.failover-sleep-max-ms"]),
+        (
+            hdfs["dfs.client.failover.max.attempts"],
+            hdfs["dfs.client.failover.sleep.max.millis"],
+        ),
+    ):
+        assert 10_000 < int(attempts) * int(pause) < 20_000
 
 
 HA_SITE = {
