@@ -356,6 +356,8 @@ class DaemonRunner:
         """
         kind = "namenode" if daemon.title == "NameNode" else "resourcemanager"
         tool = _NN_ADMIN if kind == "namenode" else _RM_ADMIN
+        if kind == "resourcemanager":
+            remove_old_sequence_numbers(self._layout.data(kind))
         # With this option, the command does not fail because the other daemon has ended.
         words = ["-transitionToActive", "--forceactive", ha_ids(kind)[daemon.name]]
         environment = self._environment() | {"HADOOP_USER_NAME": SUPERUSER}
@@ -396,6 +398,19 @@ class DaemonRunner:
                 title=daemon.title, what=what, where=where, words=words
             )
         )
+
+
+def remove_old_sequence_numbers(store: Path) -> None:
+    """Keep only the highest sequence number of delegation tokens in the ResourceManagers' store.
+
+    Each start of a ResourceManager leaves one file. Hadoop reads them in any order and continues
+    from the last one; it then fails to create the next file, if that exists, and becomes a standby.
+    """
+    files = (store / "FSRMStateRoot" / "RMDTSecretManagerRoot").glob("RMDTSequenceNumber_*")
+    numbered = sorted(files, key=lambda path: int(path.name.rpartition("_")[2]))
+    for path in numbered[:-1]:
+        path.unlink(missing_ok=True)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 _ERROR_LINE = re.compile(r" (?:ERROR|FATAL) |Exception|Error\b|Caused by")

@@ -18,6 +18,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol import State
+from submarine_runtime.yarn import nodes_of
 from tests.cluster.ha.conftest import application_ids
 from tests.cluster.jobs.training import check_result, program, whole_log, workers
 from tests.submission import Submit, submitting
@@ -95,6 +96,9 @@ def test_without_an_active_one_a_submission_ends_with_a_sentence(
         both.fail_over(RM)
         assert "ResourceManager" in str(refused.value), refused.value
         assert len(str(refused.value).splitlines()) <= 2
+        # Until its nodes have registered, the new ResourceManager cannot run a job.
+        rm = YarnBackend(ha_profile).rm
+        until(lambda: nodes_of(rm.get("/nodes")), "the nodes")
         assert submit("print('ran')").wait(timeout=180).state is State.SUCCEEDED
 
 

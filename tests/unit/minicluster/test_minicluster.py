@@ -33,7 +33,7 @@ from submarine_minicluster.hadoop import (
     write_configuration,
     write_kerberos,
 )
-from submarine_minicluster.hadoop.daemons import last_errors
+from submarine_minicluster.hadoop.daemons import last_errors, remove_old_sequence_numbers
 from submarine_minicluster.hadoop.spnego import SpnegoError, negotiate
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import choose_settings
@@ -228,6 +228,17 @@ def test_a_cluster_with_high_availability_has_two_of_a_kind(tmp_path, secure):
     assert read_site(layout.conf("nodemanager-0") / "hdfs-site.xml").items() >= {
         (name, value) for name, value in hdfs.items() if "minicluster" in name
     }
+
+
+def test_only_the_highest_sequence_number_of_tokens_is_kept(tmp_path):
+    folder = tmp_path / "FSRMStateRoot" / "RMDTSecretManagerRoot"
+    remove_old_sequence_numbers(tmp_path)  # before the first start
+    folder.mkdir(parents=True)
+    kept = {"RMDTSequenceNumber_12", ".RMDTSequenceNumber_12.crc", "RMDelegationToken_9"}
+    for name in (*kept, "RMDTSequenceNumber_9", ".RMDTSequenceNumber_9.crc"):
+        (folder / name).touch()
+    remove_old_sequence_numbers(tmp_path)
+    assert {path.name for path in folder.iterdir()} == kept
 
 
 def test_a_failover_requires_high_availability(tmp_path):

@@ -171,7 +171,12 @@ def size_errors(
     nodes = nodes_of(view.nodes)
     node, count = largest_node(nodes)
     if count == 0:
-        return [_("The cluster has no running node, so no job can start.")]
+        return [
+            _(
+                "The cluster has no running node, so no job can start. After a failover of the "
+                "ResourceManager the nodes register again: repeat the command in some seconds."
+            )
+        ]
     if wanted.gpus and not view.knows_gpus:
         return [
             _(
