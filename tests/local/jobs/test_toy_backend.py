@@ -39,7 +39,7 @@ def test_the_installed_backend_passes_the_suite(site: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
     assert "skipped" not in done.stdout
-    assert re.search(r"^contract test suite: 15 tests in \d+\.\d s, ", done.stdout, re.MULTILINE)
+    assert re.search(r"^contract test suite: 16 tests in \d+\.\d s, ", done.stdout, re.MULTILINE)
 
 
 def test_the_command_line_runs_jobs_on_it(site: Path, tmp_path: Path) -> None:
@@ -97,6 +97,14 @@ MUTANTS = {
     "nothing is removed": (
         ("shutil.rmtree(scratch, ignore_errors=True)", "pass"),
         ("cancelled", "has left"),
+    ),
+    "secrets are left out": (
+        (
+            "                localize(submission, scratch)\n",
+            "                localize(submission, scratch)\n"
+            "                [path.unlink() for path in scratch.rglob('secret-env.json')]\n",
+        ),
+        ("secret", "The container has no value of --secret CONTRACT_TOKEN, CONTRACT_KEY"),
     ),
     "no reason": (
         ("Observation(Stage.ENDED, lost,", "Observation(Stage.ENDED, None,"),
