@@ -24,6 +24,8 @@ _HTTPS_ADDRESSES = {
     "mapreduce.jobhistory.webapp.address": "mapreduce.jobhistory.webapp.https.address",
 }
 
+_FILTER = "hadoop.http.filter.initializers"
+
 
 def secure_sites(
     sites: Mapping[str, Properties], layout: Layout, saved: SavedCluster, *, daemon: bool
@@ -43,6 +45,9 @@ def secure_sites(
             added[site] = {**added.get(site, {}), **properties}
         added["hadoop-policy"] = {"security.service.authorization.default.acl": "*"}
     result = {site: {**values, **added.get(site, {})} for site, values in sites.items()}
+    if "capacity-scheduler" in sites:
+        # The ResourceManager replaces only this one by its own, which accepts tokens and doAs.
+        result["core-site"][_FILTER] = "org.apache.hadoop.security.AuthenticationFilterInitializer"
     whitelist = "yarn.nodemanager.env-whitelist"
     if whitelist in result["yarn-site"]:
         # Containers need the realm; other clusters have it in /etc/krb5.conf.
@@ -108,7 +113,7 @@ def _daemon(layout: Layout, saved: SavedCluster) -> dict[str, Properties]:
     web_keytab = str(layout.keytab(WEB))
     core = {
         # The usual initializer ignores doAs in NodeManager and history server.
-        "hadoop.http.filter.initializers": (
+        _FILTER: (
             "org.apache.hadoop.security.authentication.server.ProxyUserAuthenticationFilterInitializer"
         ),
         "hadoop.http.authentication.type": "kerberos",
