@@ -14,16 +14,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from submarine_kernel.kernelspecs import install_kernel
 from submarine_minicluster.machine import find_marked, free_port, terminate
 from tests.browser.calls import API, Answer, call
 from tests.browser.lab import MARK, PATIENCE, ROOT
 from tests.hub.namespace import Account, Namespace
+from tests.waiting import until
 
 PROXY = Path(sys.prefix) / "share/configurable-http-proxy/node_modules/configurable-http-proxy"
 FIRST_UID = 64101
@@ -42,6 +44,8 @@ class Hub:
         Variables of the servers of all users (``Spawner.environment``).
     configuration
         More lines of ``jupyterhub_config.py``.
+    needed
+        More paths that the hub or its users read.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Hub:
         users: tuple[str, ...],
         environment: Mapping[str, str],
         configuration: str = "",
+        needed: Iterable[Path] = (),
     ) -> None:
         self.scratch = scratch
         scratch.chmod(0o755)
@@ -62,14 +67,19 @@ class Hub:
         self.log = scratch / "hub.log"
         self._admin = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
-        needed = (Path(sys.base_prefix), Path(sys.prefix), ROOT, scratch)
+        needed = (Path(sys.base_prefix), Path(sys.prefix), ROOT, scratch, *needed)
         self.namespace = Namespace(scratch, self.accounts.values(), needed)
         self._directory = scratch / "hub"
         self._directory.mkdir(mode=0o700)
         for account in self.accounts.values():
             account.home.mkdir(parents=True)
             os.chown(account.home, account.uid, account.uid)
-            account.home.chmod(0o700)
+            # As on many machines: the directories of the product themselves must be private.
+            account.home.chmod(0o755)
+        self.temporary = scratch / "tmp"
+        self.temporary.mkdir()
+        self.temporary.chmod(0o1777)
+        install_kernel(prefix=str(scratch / "prefix"))
         self._write_configuration(environment, configuration)
 
     def _write_configuration(self, environment: Mapping[str, str], more: str) -> None:
@@ -98,10 +108,18 @@ class Hub:
             "ConfigurableHTTPProxy.api_url": f"http://127.0.0.1:{free_port()}",
             "ConfigurableHTTPProxy.pid_file": str(self._directory / "proxy.pid"),
             "Spawner.cmd": server,
+            # The tests give commands to JupyterLab.
+            "Spawner.args": ["--LabApp.expose_app_in_browser=True"],
             "Spawner.default_url": "/lab",
             "Spawner.start_timeout": int(PATIENCE),
             "Spawner.http_timeout": int(PATIENCE),
-            "Spawner.environment": {**marks, MARK: str(self.scratch), **environment},
+            "Spawner.environment": {
+                **marks,
+                MARK: str(self.scratch),
+                "TMPDIR": str(self.temporary),
+                "JUPYTER_PATH": str(self.scratch / "prefix/share/jupyter"),
+                **environment,
+            },
         }
         lines = [f"c.{name} = {value!r}" for name, value in values.items()]
         text = "\n".join(["c = get_config()", *lines, more, ""])
@@ -109,7 +127,16 @@ class Hub:
 
     def start(self) -> None:
         """Start the hub and wait until it answers through its proxy."""
-        dropped = ("SUBMARINE_", "HADOOP_", "JPY_", "JUPYTER", "IPYTHON", "XDG_", "KRB5")
+        dropped = (
+            "SUBMARINE_",
+            "HADOOP_",
+            "JPY_",
+            "JUPYTER",
+            "IPYTHON",
+            "XDG_",
+            "KRB5",
+            "JAVA_TOOL",
+        )
         kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
         run = {k: v for k, v in os.environ.items() if k == "SUBMARINE_TEST_RUN"}
         environment = {**kept, **run, MARK: str(self.scratch), "HOME": str(self._directory)}
@@ -148,8 +175,13 @@ class Hub:
         """Return the answer of the hub's REST API to its administrator."""
         headers = {"Authorization": f"token {self._admin}"}
         answer = self.ask(f"/hub/api/{path}", method, headers=headers, **options)
-        assert answer.status in (200, 201, 202), (path, answer, self.said())
+        assert answer.status in (200, 201, 202, 204), (path, answer, self.said())
         return json.loads(answer.body or b"null")
+
+    def start_server(self, user: str) -> None:
+        """Start a user's server, without a browser, and wait until it is ready."""
+        self.admin(f"users/{user}/server", "POST")
+        until(lambda: self.admin(f"users/{user}")["servers"].get("", {}).get("ready"), self.said)
 
     def token(self, user: str) -> str:
         """Return a new token of a user, with all rights of the user."""
@@ -163,8 +195,24 @@ class Hub:
 
     def server_url(self, user: str) -> str:
         """Return the address of a user's server itself, without the proxy."""
-        (port,) = {it.laddr.port for it in self.server(user).net_connections() if it.status == "LISTEN"}
+        connections = self.server(user).net_connections()
+        (port,) = {it.laddr.port for it in connections if it.status == "LISTEN"}
         return f"http://127.0.0.1:{port}"
+
+    def run_as(self, user: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as in a terminal of a user's server."""
+        account = self.accounts[user]
+        number = str(account.uid)
+        change = ("setpriv", "--reuid", number, "--regid", number, "--clear-groups")
+        return subprocess.run(
+            self.namespace.command(*change, *words),
+            env=self.server(user).environ(),
+            cwd=account.home,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
 
     def close(self) -> None:
         """Stop the hub, the proxy, the servers, and what these started."""

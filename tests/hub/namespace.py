@@ -79,20 +79,25 @@ class Namespace:
             closed = next((it for it in reversed(path.parents) if not it.stat().st_mode & 1), None)
             if closed is not None:
                 hidden.setdefault(closed, []).append(path)
-        words = []
         kept = self._scratch / "kept"
-        number = 0
+        words = []
         for directory, paths in hidden.items():
-            places = []
-            for path in paths:
-                number += 1
-                place = _quoted(kept / str(number))
-                words.append(f"mkdir -p {place}; mount --bind {_quoted(path)} {place}")
-                places.append((place, _quoted(path)))
+            places = [(kept / str(number), path) for number, path in enumerate(paths)]
+            words.append(f"mkdir -p {_quoted(kept)}")
+            words += [line for place, path in places for line in _bind(path, place)]
             words.append(f"mount -t tmpfs -o mode=755 tmpfs {_quoted(directory)}")
-            for place, target in places:
-                words.append(f"mkdir -p {target}; mount --bind {place} {target}; umount {place}")
+            for place, path in places:
+                words += [*_bind(place, path, is_file=path.is_file()), f"umount {_quoted(place)}"]
         return words
+
+
+def _bind(source: Path, target: Path, *, is_file: bool | None = None) -> list[str]:
+    """Return the commands that show ``source`` at ``target`` too."""
+    there, here = _quoted(target), _quoted(source)
+    made = f"mkdir -p {there}"
+    if source.is_file() if is_file is None else is_file:
+        made = f"mkdir -p {_quoted(target.parent)}; rm -rf {there}; touch {there}"
+    return [made, f"mount --bind {here} {there}"]
 
 
 def _quoted(path: Path) -> str:
