@@ -4,6 +4,7 @@ from .container import (
     namenode_access as namenode_access,
     resourcemanager_access as resourcemanager_access,
 )
+from .fetching import NoTokenError as NoTokenError, fetch_tokens as fetch_tokens
 from .gssapi import (
     Credential as Credential,
     CredentialState as CredentialState,
