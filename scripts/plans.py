@@ -96,9 +96,10 @@ LOCAL = (
     "tests/kernel",
 )
 LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
-# By exclusion, so that a new directory of tests is included. The browser has its own process: its
-# event loop would be the current one of all later tests.
-CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
+# By exclusion, so that a new directory of tests is included. Parts with a browser have their own
+# process: its event loop would be the current one of all later tests.
+OWN_PARTS = ("tests/unit", *LOCAL, "tests/browser", "tests/hub")
+CLUSTER = ("tests", *(f"--ignore={it}" for it in OWN_PARTS))
 DOCS = Part("docs", 20, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
 # One process each, without tests that depend on timing. The parts after them start real programs
@@ -139,6 +140,7 @@ PLANS = {
         Part("version bounds", 1800, (tool("python", "scripts/bounds_test.py"),)),
         Part("extras", 900, (tool("python", "scripts/extras_test.py"),)),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
+        Part("hub", 900, (pytest("tests/hub"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
     ),
 }

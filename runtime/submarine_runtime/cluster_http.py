@@ -415,7 +415,9 @@ class HttpClient:
                 # A server that hangs leaves time for those that were not tried.
                 until = now + (end - now) / max(1, len(self._urls) - number + 1)
                 try:
-                    answer = self._ask(url, method, path, query, body, headers, limit, until)
+                    others = number < len(self._urls)
+                    request = (url, method, path, query, body, headers, limit, until)
+                    answer = self._ask(*request, others=others)
                     standby = self._standby(answer)
                     if not standby:
                         return answer
@@ -438,8 +440,16 @@ class HttpClient:
         headers: Mapping[str, str],
         limit: int,
         end: float,
+        *,
+        others: bool,
     ) -> Answer:
-        """Send a signed request; once more if the server rejects an earlier sign-in."""
+        """Send a signed request; once more if the server rejects an earlier sign-in.
+
+        Parameters
+        ----------
+        others
+            Whether other servers have not been tried yet.
+        """
         for last in (False, True):
             try:
                 connection, parts = self._connect(
@@ -461,7 +471,10 @@ class HttpClient:
             finally:
                 if not self._keep_alive:
                     connection.close()
-            if not authentication.answered(place, answer) or last:
+            # Standbys reject valid tokens: ask the others before a token is given up.
+            if last or (others and self._standby(answer)):
+                break
+            if not authentication.answered(place, answer):
                 break
         return answer
 

@@ -174,7 +174,7 @@ def webhdfs(context: DoctorContext) -> Finding:
     for url in conf.webhdfs:
         try:
             answer = _get(
-                url, "/webhdfs/v1/", context.yarn.identity.access, op="GETFILESTATUS"
+                url, "/webhdfs/v1/", context.yarn.identity.file_system_access, op="GETFILESTATUS"
             ).json()
             if isinstance(answer, dict) and "FileStatus" in answer:
                 return ok(_("{url} answers.").format(url=url))

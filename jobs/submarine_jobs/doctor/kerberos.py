@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.text import duration
-from submarine_runtime.kerberos import gssapi_problem
+from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, gssapi_problem
 from submarine_runtime.translation import _
 
 #: Seconds below which a ticket will soon expire.
@@ -15,9 +15,22 @@ _SOON = 3600.0
 
 
 def ticket(context: DoctorContext) -> Finding:
-    """Check the Kerberos library, and the user's ticket."""
+    """Check the Kerberos library, and the user's ticket or delegation tokens."""
     if not context.conf.kerberos:
         return skipped(_("The cluster uses simple authentication."))
+    if (tokens := context.yarn.identity.tokens) is not None:
+        found = {token.kind for token in tokens.tokens()}
+        missing = [kind for kind in (HDFS_TOKEN, RM_TOKEN) if kind not in found]
+        if missing:
+            return error(
+                _("{file} contains no {kind}.").format(file=tokens.path, kind=", ".join(missing)),
+                _("Restart your server in the JupyterHub, or get a ticket with `submarine login`."),
+            )
+        return ok(
+            _("{user} uses the delegation tokens in {file}.").format(
+                user=context.yarn.identity.user, file=tokens.path
+            )
+        )
     if problem := gssapi_problem():
         return error(
             _("Kerberos cannot be used: {problem}.").format(problem=problem),

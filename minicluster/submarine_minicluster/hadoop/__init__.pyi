@@ -33,6 +33,7 @@ from .jars import (
 )
 from .kerberos import (
     HUB as HUB,
+    REALM as REALM,
     USERS as USERS,
     await_keytabs as await_keytabs,
     password as password,

@@ -54,8 +54,11 @@ class TokenAuthentication(Authentication):
 
     def answered(self, place: str, answer: Answer) -> bool:
         """See ``Authentication.answered``."""
-        invalid = answer.status in (401, 403) and INVALID_TOKEN.encode() in answer.body
-        return invalid and self._file.rejected(self._sent.token)
+        # A standby NameNode reports InvalidToken too, and names its state.
+        invalid = INVALID_TOKEN.encode() in answer.body and b"StandbyException" not in answer.body
+        if answer.status not in (401, 403) or not invalid:
+            return False
+        return self._file.rejected(self._sent.token)
 
 
 class WebHdfsTokens(TokenAuthentication):

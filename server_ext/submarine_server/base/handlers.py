@@ -238,7 +238,19 @@ class BaseHandler(APIHandler):
                 text = f"{HTTPStatus(status_code).phrase}."
             found = ApiError(status_code, text)
         self.set_status(found.status_code)
+        if not self._has_body:
+            # Tornado closes the connection. Without this header a proxy, such as JupyterHub's,
+            # would send the next request of a user over it, and answer 503.
+            self.set_header("Connection", "close")
         self.finish(json.dumps(found.body()))
+
+    @property
+    def _has_body(self) -> bool:
+        """Whether the body has been read to its end; its length may be unknown."""
+        headers = self.request.headers
+        announced = headers.get("Content-Length", "0")
+        known = announced.isdecimal() and "Transfer-Encoding" not in headers
+        return known and len(self._body) == int(announced)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """Log unexpected errors with their traceback, and other errors in one line."""

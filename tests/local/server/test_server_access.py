@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,3 +135,18 @@ def test_only_a_server_that_trusts_its_proxy_believes_its_other_words(
     other = "https://hub.example"
     sent: dict[str, Any] = {"X_Forwarded_Host": "hub.example", "X_Forwarded_Proto": "https"}
     assert server.call("GET", "jobs", Origin=other, **sent).status == 403
+
+
+def test_the_end_of_a_connection_is_announced(server: Server) -> None:
+    """A proxy keeps connections: the next request over this one would have no answer."""
+
+    def post(path: str, **headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("POST", API + path, json.dumps({"why": "x"}), headers)
+            return connection.getresponse()
+
+    refused = post("jobs/digits-20261120-7f3a/cancel")
+    assert (refused.status, refused.getheader("Connection")) == (403, "close")
+    answered = post("jobs/digits-20261120-7f3a/cancel", Authorization=f"token {TOKEN}")
+    assert (answered.status, answered.getheader("Connection")) == (404, None)

@@ -36,7 +36,12 @@ class Kernel:
         self.store = JobStore(root / "index.sqlite")
         entry = IndexEntry(JOB_ID, "gang", "local", "", "file:///job", 1.0, State.PENDING)
         self.store.put(replace(entry, handle={"application_id": "a"}))
-        session: Any = SimpleNamespace(store=self.store, profile=SimpleNamespace(state_dir=root))
+        deliveries = SimpleNamespace(keep=lambda *_: None)
+        session: Any = SimpleNamespace(
+            store=self.store,
+            profile=SimpleNamespace(state_dir=root),
+            token_deliveries=deliveries,
+        )
         self.job.session = session
         self.watcher = Watcher(session, self._observe)
         self.page = PageView(root, JOB_ID)

@@ -27,4 +27,8 @@ from .tags import (
     added_tags as added_tags,
     tag_of as tag_of,
 )
+from .token_file import (
+    client_tokens as client_tokens,
+    token_file_name as token_file_name,
+)
 from .token_source import TokenSource as TokenSource

@@ -16,7 +16,7 @@ def default_file_system(profile: Profile, conf: HadoopConf, identity: Identity) 
         webhdfs=conf.webhdfs,
         addresses=conf.addresses,
         user=identity.user,
-        access=identity.access,
+        access=identity.file_system_access,
         process_wide=identity.process_wide,
         timeout=profile.timeout,
     )

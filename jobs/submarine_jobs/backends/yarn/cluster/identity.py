@@ -11,6 +11,11 @@ from functools import cached_property
 
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster.token_file import (
+    namenode_tokens,
+    resourcemanager_tokens,
+    token_file_name,
+)
 from submarine_jobs.errors import ConfigError, TicketError
 from submarine_jobs.model import Profile, hadoop_user
 from submarine_runtime.cluster_http import Access, simple_access
@@ -19,6 +24,7 @@ from submarine_runtime.kerberos import (
     CredentialState,
     GssError,
     Negotiation,
+    TokenFile,
     credential_state,
 )
 from submarine_runtime.translation import _
@@ -58,7 +64,7 @@ class Identity:
         """
         if not self._user:
             named = self.proxy_user or self._profile.user
-            if named or not self.kerberos:
+            if named or not self.kerberos or self.tokens is not None:
                 self._user = hadoop_user(named)
             else:
                 try:
@@ -83,6 +89,17 @@ class Identity:
                 raise TicketError(str(exc)) from exc
         return self._checked[1]
 
+    @cached_property
+    def tokens(self) -> TokenFile | None:
+        """The token file of this process, if there is neither a keytab nor a ticket."""
+        if not self.kerberos or self._profile.keytab is not None or not token_file_name():
+            return None
+        try:
+            self.ticket()
+        except TicketError:
+            return TokenFile(token_file_name())
+        return None
+
     @property
     def process_wide(self) -> bool:
         """Whether hdfs-native acts as this identity: it knows only that of the process."""
@@ -92,13 +109,30 @@ class Identity:
 
     @cached_property
     def access(self) -> Access:
-        """Authentication and certificates for the cluster's HTTP interfaces."""
-        # The attribute loads cryptography, which a cluster without HTTPS does not need.
-        ca = cluster.authorities(self._profile, self._conf) if self._conf.uses_https else ""
+        """Authentication and certificates for the ResourceManager."""
+        if self.tokens is not None:
+            return resourcemanager_tokens(self.tokens, self._authorities, self._conf.token_interval)
+        return self._own_access
+
+    @cached_property
+    def file_system_access(self) -> Access:
+        """Authentication and certificates for WebHDFS."""
+        if self.tokens is not None:
+            return namenode_tokens(self.tokens, self._authorities, self._conf.token_interval)
+        return self._own_access
+
+    @cached_property
+    def _own_access(self) -> Access:
         if not self.kerberos:
-            return Access(simple_access(self.user).authentication, ca)
+            return Access(simple_access(self.user).authentication, self._authorities)
         interval = self._conf.token_interval
-        return Access(Negotiation(self.credential, self.proxy_user, interval), ca)
+        negotiation = Negotiation(self.credential, self.proxy_user, interval)
+        return Access(negotiation, self._authorities)
+
+    @cached_property
+    def _authorities(self) -> str:
+        # The attribute loads cryptography, which a cluster without HTTPS does not need.
+        return cluster.authorities(self._profile, self._conf) if self._conf.uses_https else ""
 
     def _short_name(self, principal: str) -> str:
         name, _at, realm = principal.partition("@")

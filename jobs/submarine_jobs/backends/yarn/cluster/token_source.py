@@ -12,7 +12,14 @@ import time
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 from submarine_jobs.backends.yarn.cluster.identity import Identity
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.kerberos import NoTokenError, Token, fetch_tokens, tokens_text
+from submarine_runtime.kerberos import (
+    HDFS_TOKEN,
+    RM_TOKEN,
+    NoTokenError,
+    Token,
+    fetch_tokens,
+    tokens_text,
+)
 from submarine_runtime.translation import _
 
 
@@ -46,6 +53,10 @@ class TokenSource:
             return self._text
 
     def _fetch(self) -> list[Token]:
+        if self._identity.tokens is not None:
+            # A token cannot obtain others; the hub replaces those of the file.
+            found = self._identity.tokens.find(HDFS_TOKEN, RM_TOKEN)
+            return list({token.kind: token for token in reversed(found)}.values())
         try:
             return fetch_tokens(
                 self._conf.webhdfs,

@@ -126,7 +126,8 @@ class Driver:
 
     def _find(self) -> DriverChannel | None:
         running = read_running(self.directory)
-        if running is None:
+        tickets = driver_tickets(self._profile, self._conf, self.directory)
+        if running is None or tickets.newer_than(self.directory / "driver.json"):
             self._disconnect()
             return None
         if self._channel is not None and self._channel[0] != running:

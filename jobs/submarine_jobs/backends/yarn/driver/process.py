@@ -32,6 +32,7 @@ from submarine_jobs.backends.yarn.driver.tickets import driver_tickets
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.files import replace_file
+from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE
 from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.translation import _
@@ -135,6 +136,8 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
     (directory / "last-use").touch()
     with socket.create_server(("127.0.0.1", 0), backlog=16) as callback:
         env = dict(os.environ)
+        # Java would use the tokens of a hub beside a ticket.
+        env.pop(TOKEN_FILE_VARIABLE, None)
         env.update(
             SKEIN_CERTIFICATE=certificate.decode(),
             SKEIN_KEY=key.decode(),

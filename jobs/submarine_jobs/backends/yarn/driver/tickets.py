@@ -1,4 +1,4 @@
-"""The Kerberos tickets of the driver: options and environment of its JVM.
+"""The Kerberos tickets or delegation tokens of the driver: options and environment of its JVM.
 
 Java reads ticket caches of type FILE only, and no ``KRB5_CONFIG``. A cache of another type is
 copied to the directory of the driver before each call.
@@ -10,10 +10,15 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from submarine_jobs.backends.yarn.cluster import HadoopConf, credential_of
+from submarine_jobs.backends.yarn.cluster import (
+    HadoopConf,
+    Identity,
+    credential_of,
+    token_file_name,
+)
 from submarine_jobs.errors import TicketError
 from submarine_jobs.model import Profile
-from submarine_runtime.kerberos import GssError, copy_to_cache
+from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE, GssError, copy_to_cache
 
 _CACHE = "krb5cc"
 
@@ -32,12 +37,23 @@ class DriverTickets:
         Variables of the JVM.
     copied
         The cache that ``refresh`` writes; empty: the JVM reads the user's own, or a keytab.
+    token_file
+        Delegation tokens that the JVM reads once, at its start; empty: it uses tickets.
     """
 
     jvm_options: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     copied: str = ""
+    token_file: str = ""
+
+    def newer_than(self, file: Path) -> bool:
+        """Return whether the tokens were replaced after ``file`` was written."""
+        try:
+            replaced = os.stat(self.token_file).st_mtime_ns if self.token_file else 0
+            return replaced > file.stat().st_mtime_ns
+        except OSError:
+            return False
 
     def refresh(self) -> None:
         """Copy the user's ticket for the JVM, if it cannot read the cache.
@@ -64,6 +80,9 @@ def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> Drive
     if profile.keytab is not None:
         keytab = ["--keytab", str(profile.keytab), "--principal", profile.principal or ""]
         return DriverTickets(options, keytab)
+    if Identity(profile, conf).tokens is not None:
+        file = token_file_name()
+        return DriverTickets(options, env={TOKEN_FILE_VARIABLE: file}, token_file=file)
     kind, _colon, path = os.environ.get("KRB5CCNAME", "").rpartition(":")
     if path and kind in ("", "FILE"):
         return DriverTickets(options, env={"KRB5CCNAME": path})
@@ -73,7 +92,9 @@ def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> Drive
 
 def ticket_source(profile: Profile) -> str:
     """Return what distinguishes the drivers of different tickets."""
-    variables = (os.environ.get(name, "") for name in ("KRB5CCNAME", "KRB5_CONFIG"))
+    variables = (
+        os.environ.get(name, "") for name in ("KRB5CCNAME", "KRB5_CONFIG", TOKEN_FILE_VARIABLE)
+    )
     return "\0".join([*variables, str(profile.keytab or ""), profile.principal or ""])
 
 

@@ -1,0 +1,89 @@
+"""Sign in by the delegation tokens of a file, in place of a ticket.
+
+A JupyterHub with a service principal writes such a file for each of its users
+(``submarine_server.hub``) and replaces it before the tokens expire.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable
+from dataclasses import replace
+
+from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_runtime.cluster_http import Access, Authentication, SignInError
+from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, TOKEN_FILE_VARIABLE, Token, TokenFile
+from submarine_runtime.translation import _
+
+
+def token_file_name() -> str:
+    """Return the path of the token file of this process; empty if there is none."""
+    return os.environ.get(TOKEN_FILE_VARIABLE, "")
+
+
+class _Tokens(Authentication):
+    """Sign in by the token of one kind that the file contains at the time of the request."""
+
+    in_containers = "token"
+
+    def __init__(self, file: TokenFile, kind: str, interval: float) -> None:
+        self._file, self._kind, self.token_interval = file, kind, interval
+
+    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """See ``Authentication.sign``."""
+        found = self._file.find(self._kind)
+        if not found:
+            text = _("{file} contains no {kind}").format(file=self._file.path, kind=self._kind)
+            raise SignInError(place, text)
+        if self._kind == RM_TOKEN:
+            headers["X-Hadoop-Delegation-Token"] = found[0].url_string
+        else:
+            query["delegation"] = found[0].url_string  # WebHDFS accepts no header.
+
+
+def namenode_tokens(file: TokenFile, ca: str, interval: float) -> Access:
+    """Return the access to WebHDFS."""
+    return Access(_Tokens(file, HDFS_TOKEN, interval), ca)
+
+
+def resourcemanager_tokens(file: TokenFile, ca: str, interval: float) -> Access:
+    """Return the access to the ResourceManager."""
+    return Access(_Tokens(file, RM_TOKEN, interval), ca)
+
+
+def client_tokens(conf: HadoopConf, tokens: Iterable[Token]) -> list[Token]:
+    """Return tokens with the services by which the clients of HDFS and YARN look for them.
+
+    Java looks for the IP address of a NameNode, hdfs-native for its name in the configuration, and
+    both for the nameservice if there is one.
+
+    Parameters
+    ----------
+    tokens
+        As the interfaces of NameNode and ResourceManager return them.
+    """
+    authority = conf.default_fs.removeprefix("hdfs://")
+    named = f"ha-hdfs:{authority}" if conf.words(f"dfs.ha.namenodes.{authority}") else authority
+    found = []
+    for token in tokens:
+        services = {_resourcemanager_service(conf)}
+        if token.kind == HDFS_TOKEN:
+            services = {named} if named != authority else {token.service, authority}
+        found += [replace(token, alias=it, service=it) for it in sorted(services)]
+    return found
+
+
+def _resourcemanager_service(conf: HadoopConf) -> str:
+    suffixes = [""]
+    if conf.get("yarn.resourcemanager.ha.enabled").lower() == "true":
+        suffixes = [f".{name}" for name in conf.words("yarn.resourcemanager.ha.rm-ids")]
+    found = []
+    for end in suffixes:
+        host = conf.get(f"yarn.resourcemanager.hostname{end}")
+        address = conf.get(f"yarn.resourcemanager.address{end}") or f"{host}:8032"
+        name, _colon, port = address.partition(":")
+        if conf.get("hadoop.security.token.service.use_ip", "true") == "true":
+            name = socket.gethostbyname(name)
+        found.append(f"{name}:{port}")
+    return ",".join(found)
