@@ -472,9 +472,9 @@ class HttpClient:
                 if not self._keep_alive:
                     connection.close()
             # Standbys reject valid tokens: ask the others before a token is given up.
-            if last or (others and self._standby(answer)):
+            if others and self._standby(answer):
                 break
-            if not authentication.answered(place, answer):
+            if not authentication.answered(place, answer) or last:
                 break
         return answer
 
