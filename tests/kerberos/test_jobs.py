@@ -141,7 +141,7 @@ def test_a_service_acts_for_a_user(
     assert status["FileStatus"]["owner"] == "alice"
     refused = hub.run("run", alice.file("x.py", "1"), env={"HADOOP_PROXY_USER": "carol"})
     assert refused.returncode != 0
-    assert "hub is not allowed to impersonate carol" in refused.stderr
+    assert "The cluster does not allow hub to act for carol." in refused.stderr
 
 
 def test_without_a_ticket_each_command_says_what_to_do(
