@@ -34,6 +34,13 @@ ALLOW_TO_ACT = gettext_noop(
 )
 
 
+#: Fix for a certificate that is not accepted.
+TRUST_CA = gettext_noop(
+    "Set ca_file to the certificates (PEM) of the authority that signs those of the cluster, or "
+    "correct the truststore in ssl-client.xml."
+)
+
+
 class SubmarineError(Exception):
     """Base of all errors for users.
 

@@ -41,6 +41,8 @@ class NoAnswerError(Exception):
         ``host:port`` of the server, or several.
     timed_out
         Whether the time limit is the reason.
+    untrusted
+        Whether the certificate of the server is not accepted.
     missing
         Number of bytes that an incomplete body lacks, if known.
     standby
@@ -51,6 +53,7 @@ class NoAnswerError(Exception):
         super().__init__(str(reason) or type(reason).__name__)
         self.place, self.standby = place, standby
         self.timed_out = isinstance(reason, socket.timeout)
+        self.untrusted = isinstance(reason, ssl.SSLCertVerificationError)
         broken = isinstance(reason, http.client.IncompleteRead)
         self.missing: int = getattr(reason, "expected", None) or 0 if broken else 0
 

@@ -24,6 +24,8 @@ CHECKS: tuple[Check, ...] = (
     Check("hadoop client", hadoop.client, cluster=True, needs=(*_CONFIGURED, "java"), seconds=45.0),
     Check("ports", cluster.ports, cluster=True, needs=_CONFIGURED, seconds=45.0, node=True),
     Check("kerberos ticket", kerberos.ticket, cluster=True, needs=_CONFIGURED, seconds=45.0),
+    Check("certificates", kerberos.certificates, cluster=True, needs=_CONFIGURED, seconds=45.0),
+    Check("token renewal", kerberos.token_renewal, cluster=True, needs=_CONFIGURED),
     Check("kerberos names", kerberos.service_names, cluster=True, needs=_CONFIGURED),
     Check("resource manager", cluster.resourcemanager, cluster=True, needs=_REACHED, node=True),
     Check("queues", cluster.queues, cluster=True, needs=_ANSWERS),

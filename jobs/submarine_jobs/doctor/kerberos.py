@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ssl
 from urllib.parse import urlsplit
 
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+from submarine_jobs.errors import TRUST_CA
+from submarine_jobs.model import format_duration
 from submarine_jobs.text import duration
+from submarine_runtime.cluster_http import connect
 from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, gssapi_problem
 from submarine_runtime.translation import _
 
 #: Seconds below which a ticket will soon expire.
 _SOON = 3600.0
+_TLS_SECONDS = 5.0
 
 
 def ticket(context: DoctorContext) -> Finding:
@@ -51,6 +56,50 @@ def ticket(context: DoctorContext) -> Finding:
         _("{principal} is {user} on the cluster; the ticket is valid for {lifetime}.").format(
             principal=state.principal, user=user, lifetime=lifetime
         )
+    )
+
+
+def certificates(context: DoctorContext) -> Finding:
+    """Check that this machine accepts the certificates of the cluster's HTTPS servers."""
+    urls = [url for url in (*context.conf.resourcemanagers, *context.conf.webhdfs) if "s:" in url]
+    if not urls:
+        return skipped(_("The cluster uses no HTTPS."))
+    ca = context.yarn.identity.access.ca
+    for url in urls:
+        connection, parts = connect(url, _TLS_SECONDS, ca)
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as exc:
+            return error(
+                _("The certificate of {place} is not accepted: {error}.").format(
+                    place=parts.netloc, error=exc.verify_message
+                ),
+                _(TRUST_CA),
+            )
+        except OSError:
+            continue  # `ports` reports it; one of a pair may be down.
+        finally:
+            connection.close()
+    return ok(_("The certificates of {urls} are accepted.").format(urls=", ".join(urls)))
+
+
+def token_renewal(context: DoctorContext) -> Finding:
+    """Report what limits the duration of jobs: the lifetime of their delegation tokens."""
+    if not context.conf.kerberos:
+        return skipped(_("The cluster uses simple authentication."))
+    lifetime = format_duration(context.conf.token_lifetime)
+    if context.conf.renews_expired_tokens:
+        return ok(
+            _("YARN obtains new tokens for jobs that run longer than {lifetime}.").format(
+                lifetime=lifetime
+            )
+        )
+    return ok(
+        _(
+            "After {lifetime} a job needs fresh tokens from a process with your ticket or "
+            "--distribute_keytab, and YARN starts no further containers of it "
+            "(yarn.resourcemanager.proxy-user-privileges.enabled is not true here)."
+        ).format(lifetime=lifetime)
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from submarine_jobs.concurrency import call_with_timeout, current_timeout, fail_further_calls
 from submarine_jobs.errors import (
+    TRUST_CA,
     AclsDisabledError,
     NoAccessError,
     NoAnswerError,
@@ -20,7 +21,12 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.storage.base import Acl, Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage import NotFoundError, UnauthenticatedError, WebHdfsStore
+from submarine_runtime.storage import (
+    NotFoundError,
+    UnauthenticatedError,
+    UntrustedError,
+    WebHdfsStore,
+)
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -145,6 +151,11 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
     text = " ".join(str(exc).split())
     if isinstance(exc, UnauthenticatedError):
         return TicketError(text)
+    if isinstance(exc, UntrustedError):
+        return StorageError(
+            _("Cannot {operation} {url}: {text}.").format(operation=operation, url=url, text=text),
+            _(TRUST_CA),
+        )
     if found := _NO_TICKET.search(text):
         return TicketError(found[1])
     if _ACLS in text:

@@ -49,3 +49,4 @@ from .rest import (
     get_json as get_json,
     http_request as http_request,
 )
+from .ticket_cache import make_ticket_cache as make_ticket_cache

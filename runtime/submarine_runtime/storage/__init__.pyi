@@ -26,6 +26,7 @@ from .store import (
     StoreError as StoreError,
     UnauthenticatedError as UnauthenticatedError,
     UnconfirmedError as UnconfirmedError,
+    UntrustedError as UntrustedError,
 )
 from .token_refresh import TokenRefresh as TokenRefresh
 from .webhdfs import WebHdfsStore as WebHdfsStore

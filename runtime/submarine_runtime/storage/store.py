@@ -48,6 +48,10 @@ class UnauthenticatedError(StoreError):
     """The sign-in failed: there is no valid ticket or token, or the server rejects it."""
 
 
+class UntrustedError(StoreError):
+    """The certificate of a server is not accepted."""
+
+
 class NotFoundError(StoreError):
     """There is no file at the path."""
 

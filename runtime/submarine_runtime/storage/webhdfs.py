@@ -36,6 +36,7 @@ from submarine_runtime.storage.store import (
     Store,
     StoreError,
     UnauthenticatedError,
+    UntrustedError,
 )
 from submarine_runtime.translation import _
 
@@ -355,6 +356,8 @@ def _errors(path: str) -> Iterator[None]:
             ) from exc
         what = _("no answer in time") if exc.timed_out else str(exc)
         sentence = _("WebHDFS at {place}: {what}").format(place=exc.place, what=what)
+        if exc.untrusted:
+            raise UntrustedError(sentence) from exc
         raise StandbyError(sentence, True) from exc
 
 
@@ -441,8 +444,9 @@ def _path_in(url: str) -> str:
 
 
 def _no_redirect(url: str) -> StoreError:
+    address = url.partition("?")[0]  # The query contains a delegation token.
     return StoreError(
-        _("WebHDFS redirected to {url!r}, which is not an http address").format(url=url[:200])
+        _("WebHDFS redirected to {url!r}, which is not an http address").format(url=address[:200])
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from submarine_jobs.errors import (
+    TRUST_CA,
     ClusterError,
     RefusedError,
     TicketError,
@@ -159,7 +160,11 @@ class ResourceManager:
                 _("The ResourceManager at {urls} does not answer: {failure}.").format(
                     urls=" and ".join(self._client.urls), failure=exc
                 ),
-                _("Check that it is up and that yarn.resourcemanager.webapp.address is right."),
+                _(TRUST_CA)
+                if exc.untrusted
+                else _(
+                    "Check that it is up and that yarn.resourcemanager.webapp.address is right."
+                ),
             ) from exc
 
 
