@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from submarine_minicluster.hadoop.spnego import SpnegoError, negotiate
+from submarine_runtime import cluster_http
 from submarine_runtime.cluster_http import BadUrlError, NoAnswerError, open_url, simple_access
+from submarine_runtime.kerberos import Credential, GssError, Negotiation, negotiate
 from submarine_runtime.storage import StoreError, WebHdfsStore
 from submarine_runtime.translation import _
 
@@ -27,6 +28,34 @@ class RestError(Exception):
 
 _KRB5_CONFIG = "KRB5_CONFIG"
 _environment_lock = threading.Lock()
+
+
+@contextmanager
+def _configuration(path: Path) -> Iterator[None]:
+    """Let the Kerberos library read the configuration of one cluster; only the environment can."""
+    with _environment_lock:
+        before = os.environ.get(_KRB5_CONFIG)
+        os.environ[_KRB5_CONFIG] = str(path)
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_KRB5_CONFIG]
+            else:
+                os.environ[_KRB5_CONFIG] = before
+
+
+class _ClusterNegotiation(Negotiation):
+    """Negotiation with the key distribution center of one cluster."""
+
+    def __init__(self, credential: Credential, krb5_conf: Path, acting_as: str) -> None:
+        super().__init__(credential, acting_as)
+        self._krb5_conf = krb5_conf
+
+    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """See `Authentication.sign`."""
+        with _configuration(self._krb5_conf):
+            super().sign(host, place, query, headers)
 
 
 @dataclass(frozen=True)
@@ -51,31 +80,27 @@ class Access:
     ccache: Path
     ca: Path | None
 
+    @property
+    def credential(self) -> Credential:
+        """The source of the client's tickets."""
+        return Credential(self.principal, str(self.keytab), f"FILE:{self.ccache}")
+
     def authorization(self, url: str) -> str:
         """Return the value of the ``Authorization`` header of one request.
 
         Raises
         ------
-        SpnegoError
+        GssError
             If there is no ticket.
         """
-        # The Kerberos library reads its configuration's path from the environment only.
-        with _environment_lock:
-            before = os.environ.get(_KRB5_CONFIG)
-            os.environ[_KRB5_CONFIG] = str(self.krb5_conf)
-            try:
-                token = negotiate(
-                    urlsplit(url).hostname or "",
-                    principal=self.principal,
-                    keytab=str(self.keytab),
-                    ccache=f"FILE:{self.ccache}",
-                )
-            finally:
-                if before is None:
-                    del os.environ[_KRB5_CONFIG]
-                else:
-                    os.environ[_KRB5_CONFIG] = before
-        return f"Negotiate {token}"
+        with _configuration(self.krb5_conf):
+            return f"Negotiate {negotiate(urlsplit(url).hostname or '', self.credential)}"
+
+    def acting_as(self, user: str) -> cluster_http.Access:
+        """Return the access to the interfaces; for another user, unless ``user`` is empty."""
+        ca = self.ca.read_text() if self.ca else ""
+        negotiation = _ClusterNegotiation(self.credential, self.krb5_conf, user)
+        return cluster_http.Access(negotiation, ca)
 
 
 def http_request(
@@ -120,7 +145,7 @@ def http_request(
             headers["Authorization"] = access.authorization(url)
         with open_url(method, url, _TIMEOUT, body=body, headers=headers, ca=ca) as response:
             answer = response.read_all(_MAX_BYTES)
-    except (NoAnswerError, BadUrlError, SpnegoError, OSError) as error:
+    except (NoAnswerError, BadUrlError, GssError, OSError) as error:
         raise RestError(f"{url}: {error}") from error
     return answer.status, answer.body, answer.headers.get("location", "")
 
@@ -184,6 +209,20 @@ class WebHdfs:
         with _rest_errors("CREATE", path):
             self._store.create(path, [data], len(data))
 
+    def read(self, path: str) -> bytes:
+        """Return the content of a file.
+
+        Raises
+        ------
+        RestError
+            If there is none, or HDFS does not answer.
+        """
+        with _rest_errors("OPEN", path):
+            data = self._store.read(path)
+        if data is None:
+            raise RestError(_("OPEN {path}: there is no such file").format(path=path))
+        return data
+
     def delete(self, path: str) -> None:
         """Remove a file."""
         self.call("DELETE", path, "DELETE")
@@ -199,68 +238,7 @@ class SecureWebHdfs(WebHdfs):
     """
 
     def __init__(self, base: str, access: Access, doas: str = "") -> None:
-        self._base, self._access, self._doas = base, access, doas
-
-    def call(self, method: str, path: str, op: str, **options: str) -> Any:
-        """See `WebHdfs.call`."""
-        status, body, _unused = self._request(method, path, op, options)
-        if status >= 400:
-            raise RestError(f"{op} {path}: HTTP {status}: {_reason(body)}")
-        return json.loads(body) if body else None
-
-    def exists(self, path: str) -> bool:
-        """See `WebHdfs.exists`."""
-        status, body, _unused = self._request("GET", path, "GETFILESTATUS", {})
-        if status not in (200, 404):
-            raise RestError(f"GETFILESTATUS {path}: HTTP {status}: {_reason(body)}")
-        return status == 200
-
-    def write(self, path: str, data: bytes) -> None:
-        """See `WebHdfs.write`."""
-        _status, body, location = self._request("PUT", path, "CREATE", {"overwrite": "true"})
-        if not location:
-            raise RestError(f"CREATE {path}: {_reason(body)}")
-        # The NameNode has put a delegation token into the DataNode's URL.
-        status, body, _location = http_request(
-            "PUT",
-            location,
-            body=data,
-            content="application/octet-stream",
-            access=self._access,
-            signed=True,
-        )
-        if status >= 300:
-            raise RestError(f"CREATE {path}: HTTP {status}: {_reason(body)}")
-
-    def read(self, path: str) -> bytes:
-        """Return the content of a file of at most 4 MiB.
-
-        Raises
-        ------
-        RestError
-            If HDFS refuses or does not answer.
-        """
-        status, body, location = self._request("GET", path, "OPEN", {})
-        if location:
-            status, body, _unused = http_request("GET", location, access=self._access, signed=True)
-        if status >= 300:
-            raise RestError(f"OPEN {path}: HTTP {status}: {_reason(body)}")
-        return body
-
-    def _request(
-        self, method: str, path: str, op: str, options: Mapping[str, str]
-    ) -> tuple[int, bytes, str]:
-        query = {"op": op, **options, **({"doas": self._doas} if self._doas else {})}
-        url = f"{self._base}/webhdfs/v1{quote(path)}?{urlencode(query)}"
-        return http_request(method, url, access=self._access)
-
-
-def _reason(body: bytes) -> str:
-    """Return the message of Hadoop's exception, or the text itself."""
-    try:
-        return str(json.loads(body)["RemoteException"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return body[:300].decode(errors="replace")
+        self._store = WebHdfsStore([base], "", access.acting_as(doas), _TIMEOUT)
 
 
 @contextmanager
