@@ -1,4 +1,6 @@
 from .container import (
+    ResourceManagerTokens as ResourceManagerTokens,
+    WebHdfsTokens as WebHdfsTokens,
     namenode_access as namenode_access,
     resourcemanager_access as resourcemanager_access,
 )

@@ -19,6 +19,7 @@ from submarine_runtime.kerberos.tokens import (
     HDFS_TOKEN,
     INVALID_TOKEN,
     RM_TOKEN,
+    TOKEN_FILE_VARIABLE,
     WEBHDFS_TOKENS,
     TokenFile,
     container_tokens,
@@ -34,11 +35,16 @@ class TokenAuthentication(Authentication):
     ----------
     kinds
         Kinds of tokens that the server accepts. The first token of the file is used.
+    token_interval
+        See ``Authentication``; for a client that has tokens in place of a ticket.
     """
 
-    def __init__(self, file: TokenFile, *kinds: str) -> None:
+    in_containers = "token"
+
+    def __init__(self, file: TokenFile, *kinds: str, token_interval: float = 0.0) -> None:
         self._file, self._kinds = file, kinds
         self._sent = threading.local()
+        self.token_interval = token_interval
 
     @abstractmethod
     def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
@@ -48,7 +54,12 @@ class TokenAuthentication(Authentication):
         """See ``Authentication.sign``."""
         found = self._file.find(*self._kinds)
         if not found:
-            raise SignInError(place, _("the container has no delegation token for it"))
+            raise SignInError(
+                place,
+                _("{file} contains no {kind}").format(
+                    file=self._file.path or TOKEN_FILE_VARIABLE, kind=self._kinds[0]
+                ),
+            )
         self._sent.token = found[0]
         self.add(found[0].url_string, query, headers)
 
@@ -64,8 +75,8 @@ class TokenAuthentication(Authentication):
 class WebHdfsTokens(TokenAuthentication):
     """Sign in to WebHDFS."""
 
-    def __init__(self, file: TokenFile) -> None:
-        super().__init__(file, HDFS_TOKEN, *WEBHDFS_TOKENS)
+    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
+        super().__init__(file, HDFS_TOKEN, *WEBHDFS_TOKENS, token_interval=token_interval)
 
     def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """See ``TokenAuthentication.add``; WebHDFS accepts no header."""
@@ -75,8 +86,8 @@ class WebHdfsTokens(TokenAuthentication):
 class ResourceManagerTokens(TokenAuthentication):
     """Sign in to the ResourceManager."""
 
-    def __init__(self, file: TokenFile) -> None:
-        super().__init__(file, RM_TOKEN)
+    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
+        super().__init__(file, RM_TOKEN, token_interval=token_interval)
 
     def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """See ``TokenAuthentication.add``."""

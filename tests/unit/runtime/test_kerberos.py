@@ -150,7 +150,7 @@ def test_a_container_without_a_token_sends_nothing(
     heads: list[str] = []
     url = serve(lambda head: iter([heads.append(head) or b""]))
     access = Access(ResourceManagerTokens(TokenFile(str(path))))
-    with pytest.raises(SignInError, match="no delegation token"):
+    with pytest.raises(SignInError, match="contains no RM_DELEGATION_TOKEN"):
         HttpClient([url], access=access, timeout=5.0).request("GET", "/x")
     assert heads == []
 

@@ -11,11 +11,7 @@ from functools import cached_property
 
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_jobs.backends.yarn.cluster.token_file import (
-    namenode_tokens,
-    resourcemanager_tokens,
-    token_file_name,
-)
+from submarine_jobs.backends.yarn.cluster.token_file import token_file_name
 from submarine_jobs.errors import ConfigError, TicketError
 from submarine_jobs.model import Profile, hadoop_user
 from submarine_runtime.cluster_http import Access, simple_access
@@ -24,7 +20,9 @@ from submarine_runtime.kerberos import (
     CredentialState,
     GssError,
     Negotiation,
+    ResourceManagerTokens,
     TokenFile,
+    WebHdfsTokens,
     credential_state,
 )
 from submarine_runtime.translation import _
@@ -111,14 +109,16 @@ class Identity:
     def access(self) -> Access:
         """Authentication and certificates for the ResourceManager."""
         if self.tokens is not None:
-            return resourcemanager_tokens(self.tokens, self._authorities, self._conf.token_interval)
+            interval = self._conf.token_interval
+            return Access(ResourceManagerTokens(self.tokens, interval), self._authorities)
         return self._own_access
 
     @cached_property
     def file_system_access(self) -> Access:
         """Authentication and certificates for WebHDFS."""
         if self.tokens is not None:
-            return namenode_tokens(self.tokens, self._authorities, self._conf.token_interval)
+            interval = self._conf.token_interval
+            return Access(WebHdfsTokens(self.tokens, interval), self._authorities)
         return self._own_access
 
     @cached_property

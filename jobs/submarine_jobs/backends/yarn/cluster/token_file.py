@@ -12,44 +12,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
-from submarine_runtime.cluster_http import Access, Authentication, SignInError
-from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, TOKEN_FILE_VARIABLE, Token, TokenFile
-from submarine_runtime.translation import _
+from submarine_runtime.kerberos import HDFS_TOKEN, TOKEN_FILE_VARIABLE, Token
 
 
 def token_file_name() -> str:
     """Return the path of the token file of this process; empty if there is none."""
     return os.environ.get(TOKEN_FILE_VARIABLE, "")
-
-
-class _Tokens(Authentication):
-    """Sign in by the token of one kind that the file contains at the time of the request."""
-
-    in_containers = "token"
-
-    def __init__(self, file: TokenFile, kind: str, interval: float) -> None:
-        self._file, self._kind, self.token_interval = file, kind, interval
-
-    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
-        """See ``Authentication.sign``."""
-        found = self._file.find(self._kind)
-        if not found:
-            text = _("{file} contains no {kind}").format(file=self._file.path, kind=self._kind)
-            raise SignInError(place, text)
-        if self._kind == RM_TOKEN:
-            headers["X-Hadoop-Delegation-Token"] = found[0].url_string
-        else:
-            query["delegation"] = found[0].url_string  # WebHDFS accepts no header.
-
-
-def namenode_tokens(file: TokenFile, ca: str, interval: float) -> Access:
-    """Return the access to WebHDFS."""
-    return Access(_Tokens(file, HDFS_TOKEN, interval), ca)
-
-
-def resourcemanager_tokens(file: TokenFile, ca: str, interval: float) -> Access:
-    """Return the access to the ResourceManager."""
-    return Access(_Tokens(file, RM_TOKEN, interval), ca)
 
 
 def client_tokens(conf: HadoopConf, tokens: Iterable[Token]) -> list[Token]:
