@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -157,6 +161,38 @@ def test_without_a_ticket_each_command_says_what_to_do(
         assert "Traceback" not in done.stderr
     checks = user.run("doctor").stdout
     assert re.search(r"error +kerberos ticket +The cluster requires a Kerberos ticket", checks)
+
+
+def test_login_asks_for_the_password(alice: User, kerberos_minicluster: Minicluster) -> None:
+    cache = alice.directory / "by-password"
+    env = {"KRB5CCNAME": f"FILE:{cache}"}
+    shown = answer_password(alice, env, "wrong")
+    assert "There is no ticket for alice@MINICLUSTER.TEST" in shown
+    assert not cache.exists()
+    password = kerberos_minicluster.password("alice")
+    shown = answer_password(alice, env, password)
+    assert "alice@MINICLUSTER.TEST has a ticket for" in shown
+    assert password not in shown
+    assert cache.stat().st_mode & 0o777 == 0o600
+    assert "is alice on the cluster" in alice.run("doctor", env=env).stdout
+    refused = alice.run("login", "alice@MINICLUSTER.TEST", env=env)
+    assert "The password cannot be asked for here." in refused.stderr
+
+
+def answer_password(user: User, env: dict[str, str], password: str) -> str:
+    """Run ``submarine login`` on a terminal, and return what it shows."""
+    words = [sys.executable, "-m", "submarine_jobs.cli", "login", "alice@MINICLUSTER.TEST"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(words[0], words, {**user.environ, **env})
+    shown = b""
+    with os.fdopen(terminal, "r+b", buffering=0) as stream, suppress(OSError):
+        while piece := stream.read(4096):
+            shown += piece
+            if shown.endswith(b": "):
+                stream.write(password.encode() + b"\n")
+    os.waitpid(pid, 0)
+    return shown.decode()
 
 
 def test_doctor(alice: User) -> None:

@@ -26,10 +26,13 @@ from submarine_runtime.kerberos import (
     parse_tokens,
     resourcemanager_access,
     token_bytes,
+    tokens_text,
 )
 from submarine_runtime.kerberos.container import ResourceManagerTokens, WebHdfsTokens
-from submarine_runtime.protocol import JobStore
-from tests.unit.runtime.test_cluster_http import Serve, answer, serve
+from submarine_runtime.protocol import JobStore, layout
+from submarine_runtime.storage import LocalStore, TokenRefresh, token_refresh
+from tests.unit.runtime.test_cluster_http import Serve, always, answer, serve
+from tests.waiting import until
 
 __all__ = ["serve"]
 
@@ -241,3 +244,105 @@ def test_without_a_ticket_the_library_says_why(tmp_path: Path) -> None:
     with pytest.raises(GssError):
         credential_state(Credential(cache=f"FILE:{tmp_path / 'none'}"))
     assert os.listdir(tmp_path) == []
+
+
+class TestFreshTokens:
+    """A fresh token replaces the one of YARN, which is used again when the fresh one expires."""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> TokenFile:
+        path = tmp_path / "tokens"
+        path.write_bytes(token_bytes([HDFS, RM]))
+        return TokenFile(str(path))
+
+    def test_another_name_of_the_service(self, file: TokenFile) -> None:
+        file.replace([Token("", b"new", b"word", RM_TOKEN, "")])
+        assert file.find(RM_TOKEN) == [Token("b", b"new", b"word", RM_TOKEN, RM.service)]
+        assert TokenFile(file.path).tokens() == file.tokens()
+
+    def test_a_rejected_token_is_replaced_by_the_first(self, file: TokenFile) -> None:
+        fresh = Token("", b"new", b"word", HDFS_TOKEN, HDFS.service)
+        file.replace([fresh])
+        assert not file.rejected(RM)
+        assert file.rejected(file.find(HDFS_TOKEN)[0])
+        assert file.find(HDFS_TOKEN) == [HDFS]
+        assert TokenFile(file.path).find(HDFS_TOKEN) == [HDFS]
+        assert not file.rejected(HDFS)
+        # A request that was sent before a replacement: the new one has not been tried.
+        file.replace([fresh])
+        assert file.rejected(HDFS)
+        assert file.find(HDFS_TOKEN)[0].identifier == b"new"
+
+    def test_the_name_in_the_url(self, file: TokenFile) -> None:
+        file.add_host_name("nn.example:8020")
+        written = parse_tokens(Path(file.path).read_bytes())
+        assert [(one.kind, one.service) for one in written] == [
+            (HDFS_TOKEN, HDFS.service),
+            (RM_TOKEN, RM.service),
+            (HDFS_TOKEN, "nn.example:8020"),
+        ]
+        file.replace([Token("", b"new", b"word", HDFS_TOKEN, HDFS.service)])
+        written = parse_tokens(Path(file.path).read_bytes())
+        assert [one.identifier for one in written if one.kind == HDFS_TOKEN] == [b"new", b"new"]
+        assert len(file.find(HDFS_TOKEN)) == 1
+
+    def test_a_file_that_cannot_be_written(
+        self, file: TokenFile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file.path = str(Path(file.path).parent / "none" / "tokens")
+        with pytest.raises(OSError, match="none"):
+            file.replace([HDFS])
+        assert file.find(HDFS_TOKEN) == [HDFS]
+
+    def test_requests_after_a_rejection(self, serve: Serve, file: TokenFile) -> None:
+        file.replace([Token("", b"new", b"word", HDFS_TOKEN, HDFS.service)])
+        tokens: list[str] = []
+
+        def reply(head: str) -> Iterator[bytes]:
+            tokens.append(head.partition("delegation=")[2].partition(" ")[0])
+            if HDFS.url_string in head:
+                yield answer("{}")
+            else:
+                yield answer("org.apache...SecretManager$InvalidToken: expired", "403 Forbidden")
+
+        client = HttpClient([serve(reply)], access=Access(WebHdfsTokens(file)), timeout=5.0)
+        assert client.request("GET", "/x").status == 200
+        assert tokens[1:] == [HDFS.url_string]
+        assert client.calls == 2
+
+    def test_a_standby_rejects_no_token(self, serve: Serve, file: TokenFile) -> None:
+        file.replace([Token("", b"new", b"word", HDFS_TOKEN, HDFS.service)])
+        body = "SecretManager$InvalidToken: StandbyException"
+        client = HttpClient(
+            [serve(always(body, "403 Forbidden"))], access=Access(WebHdfsTokens(file)), timeout=5.0
+        )
+        assert client.request("GET", "/x").status == 403
+        assert file.find(HDFS_TOKEN)[0].identifier == b"new"
+
+
+def test_tokens_in_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receiver of a job: pushed tokens, and those in the job directory."""
+    path = tmp_path / "tokens"
+    path.write_bytes(token_bytes([HDFS]))
+    monkeypatch.setattr(token_refresh, "container_tokens", lambda: TokenFile(str(path)))
+    warnings: list[str] = []
+    sent: list[str] = []
+    store = LocalStore(str(tmp_path))
+    config = JobStore("local", "/x", authentication="token", token_interval=0.05)
+    refresh = TokenRefresh(config, store, warnings.append, sent.append)
+    fresh = tokens_text([Token("", b"new", b"word", HDFS_TOKEN, HDFS.service)])
+    refresh.receive(fresh)
+    assert parse_tokens(path.read_bytes())[0].identifier == b"new"
+    assert sent == [fresh]
+    with pytest.raises(ValueError, match="not a delegation token"):
+        refresh.receive("AAAA")
+    refresh.start()
+    store.publish(layout.TOKENS, tokens_text([HDFS]).encode())
+    until(lambda: parse_tokens(path.read_bytes())[0].identifier == b"id", "the file is read")
+    store.publish(layout.TOKENS, b"\xff")
+    until(lambda: warnings, "a warning")
+    assert warnings[0] == "tokens.txt in the job directory contains no tokens."
+    refresh.stop()
+    simple = TokenRefresh(JobStore("local", "/x"), store, warnings.append, sent.append)
+    simple.receive(fresh)
+    assert len(sent) == 2
