@@ -42,13 +42,16 @@ class _Receiver:
 
 
 class TokenDeliveries:
-    """The jobs of a session that receive fresh tokens while this process runs."""
+    """The jobs of a session that receive fresh tokens while this process runs.
+
+    Only jobs of this user do.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._condition = threading.Condition()
         self._receivers: dict[str, _Receiver] = {}
-        self._ended: set[str] = set()
+        self._closed: set[str] = set()
         self._thread: threading.Thread | None = None
 
     @property
@@ -72,7 +75,7 @@ class TokenDeliveries:
             return
         age = max(0.0, time.time() - created)
         with self._condition:
-            if job_id in self._receivers or job_id in self._ended:
+            if job_id in self._receivers or job_id in self._closed:
                 return
             due = time.monotonic() + max(0.0, interval - age)
             self._receivers[job_id] = _Receiver(due, job)
@@ -124,9 +127,10 @@ class TokenDeliveries:
         try:
             job = receiver.job = receiver.job or self._session.job(job_id)
             directory = job.directory
-            if directory.storage.stat(directory.file(layout.RECORD)) is not None:
+            ended = directory.storage.stat(directory.file(layout.RECORD)) is not None
+            if ended or not _is_own(job):
                 with self._condition:
-                    self._ended.add(job_id)
+                    self._closed.add(job_id)
                     self._receivers.pop(job_id, None)
                 return
             deliver(job, job.backend)
@@ -136,6 +140,17 @@ class TokenDeliveries:
             receiver.due = time.monotonic() + interval / _RETRIES
         except Exception:
             log.exception("%s received no fresh tokens", job_id)
+
+
+def _is_own(job: Job) -> bool:
+    """Whether this user owns the job directory, by the file system.
+
+    A job that another user shares has a port and a token of that user, who must not receive tokens
+    of this one. The local index may have been filled from such a directory.
+    """
+    storage = job.directory.storage
+    found = storage.stat(job.directory.path)
+    return found is not None and found.owner == storage.owner_name(job.backend.user)
 
 
 def deliver(job: Job, backend: Backend) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ class Backend:
     def __init__(self, interval: float, failures: int = 0) -> None:
         self.token_interval, self.failures = interval, failures
         self.requests = 0
+        self.user = getpass.getuser()
 
     def fresh_tokens(self) -> FreshTokens:
         self.requests += 1
@@ -34,11 +36,11 @@ class Directory:
     """A job directory without a port."""
 
     def __init__(self, path: Path) -> None:
-        self.storage, self.path = LocalStorage(), path
+        self.storage, self.path, self.root = LocalStorage(), str(path), path
         path.mkdir()
 
     def file(self, name: str) -> str:
-        return str(self.path / name)
+        return f"{self.path}/{name}"
 
     def address(self) -> None:
         return None
@@ -58,7 +60,7 @@ def job(tmp_path: Path) -> Any:
 
 
 def written(job: Any) -> str:
-    path = job.directory.path / layout.TOKENS
+    path = job.directory.root / layout.TOKENS
     return path.read_text() if path.exists() else ""
 
 
@@ -67,8 +69,8 @@ def test_tokens_are_written_until_the_end(job: Any) -> None:
     deliveries.keep(job.id, time.time(), job)
     assert written(job) == ""
     until(lambda: written(job) == "tokens2", "two deliveries")
-    assert (job.directory.path / layout.TOKENS).stat().st_mode & 0o777 == 0o600
-    (job.directory.path / layout.RECORD).write_text("{}")
+    assert (job.directory.root / layout.TOKENS).stat().st_mode & 0o777 == 0o600
+    (job.directory.root / layout.RECORD).write_text("{}")
     until(lambda: deliveries.receivers == [], "the end of the job")
     deliveries.keep(job.id, 0.0, job)
     assert deliveries.receivers == []
@@ -86,6 +88,19 @@ def test_a_failure_is_repeated_sooner(tmp_path: Path) -> None:
     TokenDeliveries(job).keep(job.id, time.time() - 10, job)
     until(lambda: written(job) == "tokens2", "the second attempt")
     assert 1.0 <= time.monotonic() - began < 4.0
+
+
+def test_another_users_job_receives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its port belongs to that user, who would receive tokens of this one."""
+    job: Any = Job("a", Backend(0.1), tmp_path)
+    monkeypatch.setattr(job.directory.storage, "owner_name", lambda user: "somebody")
+    deliveries = TokenDeliveries(job)
+    deliveries.keep(job.id, 0.0, job)
+    until(lambda: deliveries.receivers == [], "the refusal")
+    assert job.backend.requests == 0
+    assert written(job) == ""
 
 
 def test_jobs_that_need_none_have_no_thread(tmp_path: Path) -> None:
