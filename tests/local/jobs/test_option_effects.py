@@ -299,6 +299,7 @@ for _base, _option, *_typed in (
     (_JOB, "--secret", "--secret", "A=quick.py"),
     (_JOB, "--queue", "--queue", "ml"),
     (_JOB, "--share", "--share", "view:bob"),
+    (_JOB, "--distribute_keytab", "--distribute_keytab"),
     (_JOB, "--priority", "--priority", "3"),
     (_JOB, "--node-label", "--node-label", "fast"),
     (_JOB, "--node", "--node", "node1"),
@@ -319,6 +320,31 @@ for _role in ("ps", "chief", "evaluator"):
 row("run", "--evaluator", "--evaluator", "1", base=_GANG + " --framework tensorflow", how=spec)
 
 # run: the others
+
+
+@effect("run", "--keytab", "--principal")
+def _(patch: pytest.MonkeyPatch) -> None:
+    Path("k").write_bytes(b"keys")
+    words = ("run", "quick.py", "--dry-run", "--keytab", "k")
+    assert "keytab is set (--keytab), but not principal" in see(*words)
+    assert "principal" not in see(*words, "--principal", "me@R")
+    keytab = str(Path("k").absolute())
+    options = parse_run(["quick.py", "--keytab", "k", "--principal", "me@R"]).config_options
+    assert (options["keytab"], options["principal"]) == (keytab, "me@R")
+
+
+@effect("login", "--json")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TerminalFrontend, "ask_password", lambda *_: "word")
+    patch.setattr("submarine_runtime.kerberos.login", lambda *_: None, raising=False)
+    patch.setattr(
+        "submarine_runtime.kerberos.credential_state",
+        lambda: SimpleNamespace(principal="me@R", lifetime=60.0),
+        raising=False,
+    )
+    assert "me@R has a ticket for" in see("login", "me")
+    assert '"seconds": 60' in see("login", "me", "--json")
+
 
 row("run", "--name", "--name", "other", base="run quick.py --dry-run")
 row("run", "--program", "--program", "other.py", base="run quick --dry-run --json")
@@ -483,12 +509,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 row("rerun", "--resume")
+row("list", "--user", "--user", "another")
 
 
 @effect("cancel", "--yes", "--why")
 def _(patch: pytest.MonkeyPatch) -> None:
     see("run", "sleep.py", "--name", "foreign")
-    patch.setattr("submarine_jobs.client.job_ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.client.job_ownership.user_of", lambda _: "another")
     assert "Add --yes" in see("cancel", "foreign")
     assert "ended: CANCELLED" in see("cancel", "foreign", "--yes", "--why", "too slow")
     assert "too slow" in see("show", "foreign")
@@ -496,7 +523,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("save", "--yes", "--name", "--json")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_jobs.client.job_ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.client.job_ownership.user_of", lambda _: "another")
     assert "Add --yes" in see("save", "quick")
     assert "version v" in see("save", "quick", "--yes")
     name = f"best{time.monotonic_ns()}"
@@ -506,7 +533,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("rerun", "--yes")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_jobs.client.job_ownership.hadoop_user", lambda _: "another")
+    patch.setattr("submarine_jobs.client.job_ownership.user_of", lambda _: "another")
     assert "Add --yes" in see("rerun", "quick")
     assert "is submitted" in see("rerun", "quick", "--yes")
 
@@ -699,7 +726,11 @@ def configured_cluster(*words: str) -> str:
         patch.setattr(
             "submarine_minicluster.cluster.ensure_jars", lambda version, *_: Path(version)
         )
-        patch.setattr("submarine_minicluster.cluster.write_client_commands", lambda *_: None)
+        patch.setattr("submarine_minicluster.cluster.ensure_kdc", lambda *_: None)
+        patch.setattr("secrets.token_urlsafe", lambda _: "password")
+        patch.setattr("secrets.token_hex", lambda _: "secret")
+        patch.setattr("submarine_minicluster.hadoop.ensure_certificates", lambda *_: None)
+        patch.setattr("submarine_minicluster.cluster.write_client_commands", lambda *_, **__: None)
         patch.setattr(
             "submarine_minicluster.lifecycle.planning.choose_ports",
             lambda names, _: {name: 20_000 + number for number, name in enumerate(names)},
@@ -717,8 +748,27 @@ for _extra in (
     ("--preemption",),
     ("--label", "fast=0"),
     ("--node-expiry", "60"),
+    ("--kerberos",),
+    ("--ha",),
 ):
     row("minicluster start", _extra[0], *_extra, base="minicluster start", how=configured_cluster)
+for _extra in (
+    ("--https",),
+    ("--ticket-lifetime", "60"),
+    ("--ticket-renewable", "90"),
+    ("--token-renew-interval", "60"),
+    ("--token-max-lifetime", "150"),
+    ("--proxy-user-privileges",),
+):
+    row(
+        "minicluster start",
+        _extra[0],
+        *_extra,
+        base="minicluster start --kerberos",
+        how=configured_cluster,
+    )
+row("minicluster failover", "--name", "--name", "other", base="minicluster failover namenode")
+row("minicluster env", "--user", "--user", "alice")
 for _verb in ("env", "logs", "status", "stop"):
     row(f"minicluster {_verb}", "--name", "--name", "other")
 row("minicluster logs", "-n", "-n", "1", base="minicluster logs namenode")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import subprocess
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import submarine_runtime
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.submit import write_runtime_zip
 from submarine_jobs.submit.job_directory import upload
-from submarine_jobs.submit.runtime_zip import runtime_name, runtime_zip
+from submarine_jobs.submit.runtime_zip import runtime_name, runtime_zip, without_docstrings
 
 INSTALLED = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
 PYTHONS = [sys.executable] + [
@@ -45,6 +47,31 @@ def test_the_same_sources_give_the_same_bytes() -> None:
     assert "submarine_runtime/launcher/launch.py" in names
     assert not any("__pycache__" in name for name in names)
     assert len(first.data) < 5 << 18  # node managers keep it, but each brings it once
+
+
+def test_docstrings_are_left_out_and_lines_stay() -> None:
+    source = b'"""A module.\n\nIts second line.\n"""\n\ndef f():\n    """Of f."""\n    return 1\n'
+    assert without_docstrings(source) == b'""\n\n\n\n\ndef f():\n    ""\n    return 1\n'
+
+
+def test_modules_without_docstrings_are_otherwise_the_same() -> None:
+    for path in sorted(Path(submarine_runtime.__file__).parent.rglob("*.py")):
+        source = path.read_bytes()
+        shipped = without_docstrings(source)
+        assert shipped.count(b"\n") == source.count(b"\n"), path
+        code, same = (statements(ast.parse(text)) for text in (source, shipped))
+        assert same == code, path
+        assert b'""' in shipped or b'"""' not in source, path
+
+
+def statements(tree: ast.Module) -> list[tuple[int, str]]:
+    """Line and content of each statement that is no docstring."""
+    return [
+        (node.lineno, "" if hasattr(node, "body") else ast.dump(node))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
 
 
 def test_it_is_freed_after_an_upload_and_built_again_for_another_root(tmp_path: Path) -> None:
