@@ -536,6 +536,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("submarine_jobs.client.job_ownership.user_of", lambda _: "another")
     assert "Add --yes" in see("rerun", "quick")
     assert "is submitted" in see("rerun", "quick", "--yes")
+    see("wait", "quick")  # The next row saves the model of the newest job of this name.
 
 
 @effect("tensorboard", "--port")
