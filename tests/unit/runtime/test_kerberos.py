@@ -19,16 +19,17 @@ from submarine_runtime.kerberos import (
     Credential,
     GssError,
     Negotiation,
+    ResourceManagerTokens,
     Token,
     TokenFile,
     TokenFormatError,
+    WebHdfsTokens,
     negotiation,
     parse_tokens,
     resourcemanager_access,
     token_bytes,
     tokens_text,
 )
-from submarine_runtime.kerberos.container import ResourceManagerTokens, WebHdfsTokens
 from submarine_runtime.protocol import JobStore, layout
 from submarine_runtime.storage import LocalStore, TokenRefresh, token_refresh
 from tests.unit.runtime.test_cluster_http import Serve, always, answer, serve
