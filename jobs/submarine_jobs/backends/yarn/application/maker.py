@@ -54,8 +54,12 @@ class ApplicationMaker:
         agent = replace(submission.agent, node_scheme=self._conf.node_scheme)
         submission = replace(submission, agent=agent)
         made = self._gang(submission) if gang else self._single(submission)
-        user = self._profile.proxy_user or ""
-        return replace(made, user=user, share=submission.spec.share)
+        return replace(
+            made,
+            user=self._profile.proxy_user or "",
+            private=self._conf.kerberos,
+            share=submission.spec.share,
+        )
 
     def _single(self, submission: Submission) -> Application:
         """Return the application of a job of one task."""

@@ -81,6 +81,9 @@ class Application:
     ----------
     user
         User on whose behalf the submitting service acts; empty: the driver's own.
+    private
+        Let only the owner, and those of ``share``, open the job's page. A cluster without Kerberos
+        does not know who opens it.
     share
         The entries of ``--share``.
     """
@@ -92,14 +95,15 @@ class Application:
     services: dict[str, Service] = field(default_factory=dict)
     max_attempts: int = 1
     user: str = ""
+    private: bool = False
     share: tuple[str, ...] = ()
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the JSON form of skein."""
         fields = asdict(self)
-        share = Sharing.of(fields.pop("share"))
+        share, private = Sharing.of(fields.pop("share")), fields.pop("private")
         fields["tags"] = sorted(self.tags)
-        if self.share:
+        if self.share or private:
             lists = {name: list(names) for name, names in share._asdict().items()}
             # skein's page of the master has a list of users only.
             fields["acls"] = {"enable": True, **lists, "ui_users": list(share.view_users)}
