@@ -57,6 +57,7 @@ class ApplicationMaker:
         return replace(
             made,
             user=self._profile.proxy_user or "",
+            owner=submission.agent.record.user,
             private=self._conf.kerberos,
             share=submission.spec.share,
         )

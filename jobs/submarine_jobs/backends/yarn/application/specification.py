@@ -81,6 +81,8 @@ class Application:
     ----------
     user
         User on whose behalf the submitting service acts; empty: the driver's own.
+    owner
+        User of the job on the cluster.
     private
         Let only the owner, and those of ``share``, open the job's page. A cluster without Kerberos
         does not know who opens it.
@@ -95,6 +97,7 @@ class Application:
     services: dict[str, Service] = field(default_factory=dict)
     max_attempts: int = 1
     user: str = ""
+    owner: str = ""
     private: bool = False
     share: tuple[str, ...] = ()
 
@@ -102,9 +105,12 @@ class Application:
         """Return the JSON form of skein."""
         fields = asdict(self)
         share, private = Sharing.of(fields.pop("share")), fields.pop("private")
+        owner = fields.pop("owner")
         fields["tags"] = sorted(self.tags)
         if self.share or private:
             lists = {name: list(names) for name, names in share._asdict().items()}
-            # skein's page of the master has a list of users only.
-            fields["acls"] = {"enable": True, **lists, "ui_users": list(share.view_users)}
+            # skein's page of the master has a list of users only; it may know the owner by another
+            # name, with a realm.
+            readers = [owner, *share.view_users]
+            fields["acls"] = {"enable": True, **lists, "ui_users": readers}
         return fields

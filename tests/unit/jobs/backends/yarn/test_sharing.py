@@ -17,9 +17,11 @@ from submarine_runtime.yarn import import_skein
 SHARE = ("view:bob", "view:@analysts", "modify:carol")
 
 
-def skeins_acls(share: tuple[str, ...]) -> Any:
+def skeins_acls(share: tuple[str, ...], *, private: bool = False) -> Any:
     master = Master(Resources(512, 1), {}, {}, "true")
-    made = Application("n", "default", frozenset(), master, share=share)
+    made = Application(
+        "n", "default", frozenset(), master, owner="ada", private=private, share=share
+    )
     return import_skein().ApplicationSpec.from_dict(dict(made.to_json())).acls
 
 
@@ -28,8 +30,10 @@ def test_skein_sets_the_acls_of_the_names() -> None:
     assert acls.enable
     assert (acls.view_users, acls.view_groups) == (["bob", "carol"], ["analysts"])
     assert (acls.modify_users, acls.modify_groups) == (["carol"], [])
-    assert acls.ui_users == ["bob", "carol"]
+    assert acls.ui_users == ["ada", "bob", "carol"]
     assert not skeins_acls(()).enable
+    private = skeins_acls((), private=True)
+    assert (private.enable, private.view_users, private.ui_users) == (True, [], ["ada"])
 
 
 class Files(LocalStorage):
