@@ -30,6 +30,7 @@ from submarine_jobs.model import Profile
 from submarine_runtime.kerberos import (
     TOKEN_FILE_VARIABLE,
     NoTokenError,
+    Token,
     fetch_tokens,
     token_bytes,
 )
@@ -137,7 +138,7 @@ class TokenFiles:
                 succeeded = False
         return succeeded
 
-    def _tokens(self, user: str) -> list[Any]:
+    def _tokens(self, user: str) -> list[Token]:
         profile = Profile(
             backend="yarn",
             keytab=self._keytab,
@@ -189,7 +190,7 @@ def provide_tokens(
         If the directory can be changed by others.
     """
     files = TokenFiles(Path(directory), Path(keytab), principal, Path(hadoop_conf_dir), ca_file)
-    before = _configured(config, "pre_spawn_hook"), _configured(config, "post_stop_hook")
+    before = config.Spawner.get("pre_spawn_hook"), config.Spawner.get("post_stop_hook")
 
     async def pre_spawn(spawner: Any) -> None:
         await _call(before[0], spawner)
@@ -218,10 +219,6 @@ def _keep_fresh(files: TokenFiles, interval: float) -> None:
     while True:
         succeeded = files.refresh()
         pause.wait(interval if succeeded else min(RETRY, interval))
-
-
-def _configured(config: Any, name: str) -> Any:
-    return config.Spawner.get(name)
 
 
 async def _call(hook: Any, spawner: Any) -> None:

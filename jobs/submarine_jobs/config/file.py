@@ -326,7 +326,7 @@ def _locks(file: ConfigFile, table: Any) -> Locks:
             )
         )
     _refuse_unknown(file, table, tuple(field.name for field in fields(Locks)), f"{LOCKED}.")
-    values = {**file.top}
+    values = dict(file.top)
     for name, entries in file.profiles.items():
         values |= {f"profiles.{name}.{key}": value for key, value in entries.items()}
     for name, section in file.sections.items():

@@ -61,7 +61,7 @@ def ticket(context: DoctorContext) -> Finding:
 
 def certificates(context: DoctorContext) -> Finding:
     """Check that this machine accepts the certificates of the cluster's HTTPS servers."""
-    urls = [url for url in (*context.conf.resourcemanagers, *context.conf.webhdfs) if "s:" in url]
+    urls = context.conf.https_urls
     if not urls:
         return skipped(_("The cluster uses no HTTPS."))
     ca = context.yarn.identity.access.ca

@@ -81,11 +81,12 @@ class ClientStorage(Storage):
 
     def set_acl(self, path: str, entries: Sequence[str], *, replace: bool) -> None:
         """See ``Storage.set_acl``."""
-        operation, query = "SETACL" if replace else "MODIFYACLENTRIES", ",".join(entries)
+        operation = "SETACL" if replace else "MODIFYACLENTRIES"
+        query = {"aclspec": ",".join(entries)}
         self._call(
             "change the ACL of",
             path,
-            lambda _client: self._web.call("PUT", path, operation, {"aclspec": query}),
+            lambda _client: self._web.call("PUT", path, operation, query),
         )
 
     def may_execute(self, path: str) -> bool:

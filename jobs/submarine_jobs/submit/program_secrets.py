@@ -21,8 +21,8 @@ from submarine_runtime.translation import _
 #: Maximum of the values in bytes: of one, and of all, which are part of one environment.
 MAX_SECRET_VALUE = 64 * 1024
 MAX_SECRET_VALUES = 512 * 1024
-#: Service in the keyring; the user name is the name of the variable.
 _MAX_KEYTAB = 1 << 20
+#: Service in the keyring; the user name is the name of the variable.
 KEYRING_SERVICE = "jupyter-submarine"
 KEYRING_SECONDS = 60.0
 

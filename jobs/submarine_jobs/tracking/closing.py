@@ -46,7 +46,7 @@ def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
 
     Files with secrets are deleted, because the job that would delete them has ended.
     """
-    for name in (layout.SECRET_ENV, layout.TOKENS, layout.KEYTAB):
+    for name in layout.DELETED_AT_END:
         with suppress(StorageError):  # The record may still be published.
             directory.storage.delete(directory.file(name))
     if directory.publish_json_exclusive(layout.RECORD, record.to_json()):

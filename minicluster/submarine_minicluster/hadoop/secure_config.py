@@ -25,8 +25,6 @@ _HTTPS_ADDRESSES = {
     "mapreduce.jobhistory.webapp.address": "mapreduce.jobhistory.webapp.https.address",
 }
 
-_FILTER = "hadoop.http.filter.initializers"
-
 
 def secure_sites(
     sites: Mapping[str, Properties], layout: Layout, saved: SavedCluster, *, daemon: bool

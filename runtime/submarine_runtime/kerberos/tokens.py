@@ -89,25 +89,6 @@ class Token:
             raise TokenFormatError("the text is not a delegation token") from exc
         return cls(alias or service, identifier, password, kind or named, service)
 
-    @property
-    def maximum(self) -> float | None:
-        """End of the maximum lifetime of an HDFS token in seconds since the epoch; None: unknown.
-
-        The identifier has the form of ``AbstractDelegationTokenIdentifier``. That of the
-        ResourceManager's tokens is a protobuf message after the version byte.
-        """
-        if self.kind not in (HDFS_TOKEN, *WEBHDFS_TOKENS):
-            return None
-        try:
-            reader = _Reader(self.identifier)
-            reader.take(1)  # version
-            for _field in ("owner", "renewer", "real user"):
-                reader.blob()
-            reader.vlong()  # issued
-            return reader.vlong() / 1000
-        except TokenFormatError:
-            return None
-
 
 class _Reader:
     """Read Hadoop's variable-length numbers and byte strings."""

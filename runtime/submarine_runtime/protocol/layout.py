@@ -55,8 +55,10 @@ TOKENS = "tokens.txt"
 KEYTAB = "user.keytab"
 #: Values of ``--secret``, NAME -> value; localized for the agents of the program only.
 SECRET_ENV = "secret-env.json"  # noqa: S105 - a file's name
+#: Files with secrets of the user; the process that closes the job deletes them.
+DELETED_AT_END = (SECRET_ENV, TOKENS, KEYTAB)
 #: Files that stay private in a shared job directory.
-PRIVATE_FILES = (SECRET, SECRET_ENV, TOKENS, KEYTAB)
+PRIVATE_FILES = (SECRET, *DELETED_AT_END)
 APPLICATION = "application.json"
 CLAIM = "claim.json"
 #: Key of a claim that no container holds: a client closes a job that was not submitted.

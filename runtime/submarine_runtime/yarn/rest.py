@@ -20,11 +20,16 @@ from submarine_runtime.cluster_http import (
     HttpClient,
     NoAnswerError,
 )
-from submarine_runtime.kerberos import resourcemanager_access
+from submarine_runtime.kerberos import INVALID_TOKEN, resourcemanager_access
 from submarine_runtime.protocol import CoordinatorConfig, JobStore
 from submarine_runtime.storage import application_id
 from submarine_runtime.translation import _
-from submarine_runtime.yarn.applications import Application, application_of, containers_of
+from submarine_runtime.yarn.applications import (
+    Application,
+    Container,
+    application_of,
+    containers_of,
+)
 from submarine_runtime.yarn.fields import as_object
 
 #: Maximum size of a response on one application in bytes, and of one on the cluster.
@@ -134,7 +139,7 @@ def _standby(answer: Answer) -> str:
     if standby:
         return _("it is the standby")
     # A standby knows no delegation tokens, and checks them before it redirects.
-    unknown = answer.status in (401, 403) and b"InvalidToken" in answer.body
+    unknown = answer.status in (401, 403) and INVALID_TOKEN.encode() in answer.body
     return _("it does not accept the delegation token") if unknown else ""
 
 
@@ -173,6 +178,14 @@ def container_started(
     store
         The job directory, which has the authentication of the container.
     """
+    found = _containers_beside(container, urls, timeout, store) or []
+    return next((one.started for one in found if one.id == container), None)
+
+
+def _containers_beside(
+    container: str, urls: Sequence[str], timeout: float, store: JobStore
+) -> list[Container] | None:
+    """Return the containers of the attempt of a container; None if unknown."""
     match = _CONTAINER.match(container)
     if match is None:
         return None
@@ -180,7 +193,7 @@ def container_started(
     access = resourcemanager_access(store)
     client = ResourceManagerClient(urls, access=access, timeout=timeout)
     answer = client.query(containers_path(f"{stamp}_{application_number}", int(attempt)))
-    return next((one.started for one in containers_of(answer) if one.id == container), None)
+    return None if answer is None else containers_of(answer)
 
 
 def containers_path(name: str, attempt: int) -> str:
@@ -222,14 +235,8 @@ def container_has_ended(log_url: str, config: CoordinatorConfig) -> bool:
 
 def _has_left_the_cluster(container: str, config: CoordinatorConfig) -> bool:
     """Return whether the ResourceManager lists the containers of the attempt without this one."""
-    match = _CONTAINER.match(container)
-    if match is None:
+    found = _containers_beside(container, config.resourcemanagers, NODE_SECONDS, config.store)
+    if found is None:
         return False
-    stamp, application_number, attempt = match.groups()
-    access = resourcemanager_access(config.store)
-    client = ResourceManagerClient(config.resourcemanagers, access=access, timeout=NODE_SECONDS)
-    answer = client.query(containers_path(f"{stamp}_{application_number}", int(attempt)))
-    if answer is None:
-        return False
-    states = {one.id: one.state for one in containers_of(answer)}
+    states = {one.id: one.state for one in found}
     return states.get(container, "COMPLETE") == "COMPLETE"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import stat
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,13 +38,6 @@ __all__ = ["serve"]
 
 HDFS = Token("a", b"id", b"password", HDFS_TOKEN, "127.0.0.1:8020")
 RM = Token("b", b"\0rm", b"secret", RM_TOKEN, "127.0.0.1:8032")
-
-
-def hdfs_identifier(maximum: int) -> bytes:
-    """The fields of ``AbstractDelegationTokenIdentifier``; times in ms, as 8-byte numbers."""
-    texts = b"".join(bytes([len(text)]) + text for text in (b"alice", b"yarn", b""))
-    times = b"".join(b"\x88" + struct.pack(">q", time) for time in (1, maximum))
-    return b"\0" + texts + times + b"\1\2"
 
 
 def test_a_file_of_version_0() -> None:
@@ -103,13 +95,6 @@ def test_url_strings() -> None:
 def test_the_representation_shows_no_secret() -> None:
     assert "password" not in repr(HDFS)
     assert "id" not in repr(HDFS).replace("kind", "").replace("identifier", "")
-
-
-def test_the_end_of_a_token() -> None:
-    token = Token("", hdfs_identifier(1_795_438_692_895), b"", HDFS_TOKEN, "")
-    assert token.maximum == pytest.approx(1_795_438_692.895)
-    assert RM.maximum is None
-    assert HDFS.maximum is None
 
 
 def test_a_changed_file_is_read_again_and_keeps_other_tokens(tmp_path: Path) -> None:

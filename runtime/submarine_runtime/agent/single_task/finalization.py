@@ -163,7 +163,7 @@ class Finalization:
         self.delete_secrets()
 
     def delete_secrets(self) -> None:
-        """Delete the values of ``--secret`` from the job directory."""
+        """Delete the files with secrets from the job directory."""
         delete_secrets(self._config, self._store, self._status, self._deadline, wait=self._wait)
 
     def _ship_logs(self) -> None:

@@ -206,7 +206,7 @@ def watch_earlier_containers(
     post: Callable[[dict[str, Any]], None],
     config: CoordinatorConfig,
 ) -> None:
-    """Poll the NodeManagers of ``keys`` until each container has ended, or a timeout."""
+    """Ask YARN for the containers of ``keys`` until each has ended, or a timeout."""
     waiting = {}
     for task in found.tasks.values():
         key = "earlier:" + str(task.get("container_id"))

@@ -16,7 +16,7 @@ from .hadoop_configuration import (
     read_properties as read_properties,
     write_properties as write_properties,
 )
-from .identity import Identity as Identity, credential_of as credential_of
+from .identity import Identity as Identity
 from .overview import overview_of as overview_of
 from .pending_reasons import Waits as Waits
 from .resource_manager import ResourceManager as ResourceManager

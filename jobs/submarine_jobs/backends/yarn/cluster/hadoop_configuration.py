@@ -90,17 +90,21 @@ class HadoopConf:
             )
         return url
 
+    @property
+    def resourcemanager_suffixes(self) -> list[str]:
+        """Suffixes of the settings of each ResourceManager; one empty one without HA."""
+        if self.get("yarn.resourcemanager.ha.enabled").lower() != "true":
+            return [""]
+        return [f".{name}" for name in self.words("yarn.resourcemanager.ha.rm-ids")] or [""]
+
     @cached_property
     def resourcemanagers(self) -> list[str]:
         """Base URLs of the ResourceManagers' web services; several with high availability."""
         scheme = self.node_scheme
         word, port = (".https", 8090) if scheme == "https" else ("", 8088)
         key = f"yarn.resourcemanager.webapp{word}.address"
-        suffixes = [""]
-        if self.get("yarn.resourcemanager.ha.enabled").lower() == "true":
-            suffixes = [f".{name}" for name in self.words("yarn.resourcemanager.ha.rm-ids")] or [""]
         urls = []
-        for suffix in suffixes:
+        for suffix in self.resourcemanager_suffixes:
             host = self.get(f"yarn.resourcemanager.hostname{suffix}", "0.0.0.0")  # noqa: S104
             urls.append(f"{scheme}://{self.get(key + suffix) or f'{host}:{port}'}")
         return urls
@@ -193,10 +197,10 @@ class HadoopConf:
         return self.get(key).lower() == "true"
 
     @property
-    def uses_https(self) -> bool:
-        """Whether an interface of the cluster is reached over HTTPS."""
+    def https_urls(self) -> list[str]:
+        """Base URLs of the interfaces of the cluster that are reached over HTTPS."""
         urls = (*self.resourcemanagers, *self.webhdfs)
-        return any(url.startswith("https:") for url in urls)
+        return [url for url in urls if url.startswith("https:")]
 
     @property
     def on_loopback(self) -> bool:

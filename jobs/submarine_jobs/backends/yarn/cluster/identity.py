@@ -45,7 +45,7 @@ class Identity:
         self._profile, self._conf = profile, conf
         self.kerberos = conf.kerberos
         self.proxy_user = profile.proxy_user or ""
-        self.credential = credential_of(profile)
+        self.credential = _credential_of(profile)
         self._checked: tuple[float, CredentialState] | None = None
         self._user = ""
 
@@ -132,7 +132,7 @@ class Identity:
     @cached_property
     def _authorities(self) -> str:
         # The attribute loads cryptography, which a cluster without HTTPS does not need.
-        return cluster.authorities(self._profile, self._conf) if self._conf.uses_https else ""
+        return cluster.authorities(self._profile, self._conf) if self._conf.https_urls else ""
 
     def _short_name(self, principal: str) -> str:
         name, _at, realm = principal.partition("@")
@@ -151,7 +151,7 @@ class Identity:
         return name.partition("/")[0]
 
 
-def credential_of(profile: Profile) -> Credential:
+def _credential_of(profile: Profile) -> Credential:
     """Return the source of the tickets of a profile: its keytab, or the user's ticket cache."""
     if profile.keytab is None:
         return Credential()

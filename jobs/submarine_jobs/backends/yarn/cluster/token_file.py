@@ -43,11 +43,8 @@ def client_tokens(conf: HadoopConf, tokens: Iterable[Token]) -> list[Token]:
 
 
 def _resourcemanager_service(conf: HadoopConf) -> str:
-    suffixes = [""]
-    if conf.get("yarn.resourcemanager.ha.enabled").lower() == "true":
-        suffixes = [f".{name}" for name in conf.words("yarn.resourcemanager.ha.rm-ids")]
     found = []
-    for end in suffixes:
+    for end in conf.resourcemanager_suffixes:
         host = conf.get(f"yarn.resourcemanager.hostname{end}")
         address = conf.get(f"yarn.resourcemanager.address{end}") or f"{host}:8032"
         name, _colon, port = address.partition(":")

@@ -13,12 +13,11 @@ from pathlib import Path
 from submarine_jobs.backends.yarn.cluster import (
     HadoopConf,
     Identity,
-    credential_of,
     token_file_name,
 )
 from submarine_jobs.errors import TicketError
 from submarine_jobs.model import Profile
-from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE, GssError, copy_to_cache
+from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE, Credential, GssError, copy_to_cache
 
 _CACHE = "krb5cc"
 
@@ -65,7 +64,7 @@ class DriverTickets:
         """
         if self.copied:
             try:
-                copy_to_cache(credential_of(Profile()), self.copied)
+                copy_to_cache(Credential(), self.copied)
             except GssError as exc:
                 raise TicketError(str(exc)) from exc
 
