@@ -87,7 +87,7 @@ def read_keytab(spec: JobSpec, profile: Profile) -> bytes | None:
     Raises
     ------
     UsageError
-        If there is none, or it cannot be read.
+        If there is none, it cannot be read, or it is longer than 1 MiB.
     """
     if not spec.distribute_keytab:
         return None
@@ -98,13 +98,19 @@ def read_keytab(spec: JobSpec, profile: Profile) -> bytes | None:
         )
     try:
         with profile.keytab.open("rb") as file:
-            return file.read(_MAX_KEYTAB)
+            data = file.read(_MAX_KEYTAB + 1)
     except OSError as error:
         raise UsageError(
             _("The keytab {path} cannot be read: {error}.").format(
                 path=profile.keytab, error=error.strerror
             )
         ) from None
+    if len(data) > _MAX_KEYTAB:
+        raise UsageError(
+            _("{path} is longer than 1 MiB, which no keytab is.").format(path=profile.keytab),
+            _("Name the keytab with --keytab FILE."),
+        )
+    return data
 
 
 def secret_sources(secrets: Mapping[str, str]) -> list[str]:

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import JobSpec
+from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.submit import program_secrets, readable_secret_files
-from submarine_jobs.submit.program_secrets import MAX_SECRET_VALUE, read_secrets
+from submarine_jobs.submit.program_secrets import MAX_SECRET_VALUE, read_keytab, read_secrets
 
 VALUE = "hf_9f8e7d6c5b4a"
 
@@ -162,3 +162,20 @@ def test_files_that_others_can_read(tmp_path: Path) -> None:
         "--secret TOKEN_604",
     ]
     assert "(mode 0640); protect it with chmod 600" in warnings[0]
+
+
+def test_a_keytab_is_read_whole_or_refused(tmp_path: Path) -> None:
+    keytab = tmp_path / "user.keytab"
+    sent = JobSpec("a", "yarn", distribute_keytab=True)
+    profile = Profile(keytab=keytab, principal="alice@EXAMPLE.COM")
+    keytab.write_bytes(b"k" * (1 << 20))
+    assert read_keytab(sent, profile) == b"k" * (1 << 20)
+    assert read_keytab(JobSpec("a", "yarn"), profile) is None
+    keytab.write_bytes(b"k" * ((1 << 20) + 1))
+    with pytest.raises(UsageError, match="longer than 1 MiB"):
+        read_keytab(sent, profile)
+    keytab.unlink()
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_keytab(sent, profile)
+    with pytest.raises(UsageError, match="none is set"):
+        read_keytab(sent, Profile())
