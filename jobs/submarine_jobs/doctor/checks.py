@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from submarine_jobs.doctor import cluster, gpu, hadoop, kerberos, machine, node
+from submarine_jobs.doctor import authorization, cluster, gpu, hadoop, kerberos, machine, node
 from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
 from submarine_jobs.doctor.site import site
 
 #: Required: a configuration; a reachable cluster; a ResourceManager that answers.
 _CONFIGURED = ("hadoop configuration",)
-_REACHED = (*_CONFIGURED, "ports", "kerberos ticket")
+_SIGNED_IN = (*_CONFIGURED, "ports", "kerberos ticket")
+_REACHED = (*_SIGNED_IN, "proxy user")
 _ANSWERS = (*_REACHED, "resource manager")
 
 _of_node = partial(Check, node=True, client=False, cluster=True, needs=_CONFIGURED)
@@ -25,13 +26,17 @@ CHECKS: tuple[Check, ...] = (
     Check("ports", cluster.ports, cluster=True, needs=_CONFIGURED, seconds=45.0, node=True),
     Check("kerberos ticket", kerberos.ticket, cluster=True, needs=_CONFIGURED, seconds=45.0),
     Check("certificates", kerberos.certificates, cluster=True, needs=_CONFIGURED, seconds=45.0),
-    Check("token renewal", kerberos.token_renewal, cluster=True, needs=_CONFIGURED),
     Check("kerberos names", kerberos.service_names, cluster=True, needs=_CONFIGURED),
+    Check("proxy user", authorization.proxy_user, cluster=True, needs=_SIGNED_IN),
     Check("resource manager", cluster.resourcemanager, cluster=True, needs=_REACHED, node=True),
+    Check("token renewal", kerberos.token_renewal, cluster=True, needs=_ANSWERS),
     Check("queues", cluster.queues, cluster=True, needs=_ANSWERS),
-    Check("capacity", capacity, cluster=True, needs=_ANSWERS),
+    Check("yarn acls", authorization.yarn_acls, cluster=True, needs=_ANSWERS),
+    Check("queue access", authorization.queue_access, cluster=True, needs=_ANSWERS),
+    Check("capacity", capacity, cluster=True, needs=(*_ANSWERS, "queue access")),
     Check("resource types", hadoop.resource_types, cluster=True, needs=_ANSWERS),
     Check("hdfs", cluster.hdfs, cluster=True, needs=_REACHED, seconds=30.0),
+    Check("hdfs acls", authorization.hdfs_acls, cluster=True, needs=(*_REACHED, "hdfs")),
     Check("webhdfs", cluster.webhdfs, cluster=True, needs=_REACHED, node=True),
     Check("names", machine.names, node=True),
     Check("clock", cluster.clock, cluster=True, needs=_ANSWERS, node=True),

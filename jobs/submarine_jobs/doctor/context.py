@@ -108,6 +108,17 @@ class DoctorContext:
                 self._answers[path] = known
         return known
 
+    def rm_setting(self, name: str, default: str = "") -> str:
+        """Return a value of the ResourceManager's configuration; else of the client's."""
+        key = f"setting {name}"
+        with self._lock:
+            known = self._answers.get(key)
+        if known is None:
+            known = self.yarn.rm.setting(name) or self.conf.get(name, default)
+            with self._lock:
+                self._answers[key] = known
+        return str(known)
+
 
 def run(command: Sequence[str | Path], seconds: float = 10.0) -> tuple[int, str]:
     """Return exit code and output of a small program.

@@ -10,13 +10,14 @@ from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import TRUST_CA
 from submarine_jobs.model import format_duration
 from submarine_jobs.text import duration
-from submarine_runtime.cluster_http import connect
+from submarine_runtime.cluster_http import HttpClient, NoAnswerError, connect
 from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, gssapi_problem
 from submarine_runtime.translation import _
 
 #: Seconds below which a ticket will soon expire.
 _SOON = 3600.0
-_TLS_SECONDS = 5.0
+#: Seconds for one request.
+_TIMEOUT = 5.0
 
 
 def ticket(context: DoctorContext) -> Finding:
@@ -66,7 +67,7 @@ def certificates(context: DoctorContext) -> Finding:
         return skipped(_("The cluster uses no HTTPS."))
     ca = context.yarn.identity.access.ca
     for url in urls:
-        connection, parts = connect(url, _TLS_SECONDS, ca)
+        connection, parts = connect(url, _TIMEOUT, ca)
         try:
             connection.connect()
         except ssl.SSLCertVerificationError as exc:
@@ -88,19 +89,46 @@ def token_renewal(context: DoctorContext) -> Finding:
     if not context.conf.kerberos:
         return skipped(_("The cluster uses simple authentication."))
     lifetime = format_duration(context.conf.token_lifetime)
-    if context.conf.renews_expired_tokens:
+    if not context.yarn.renews_expired_tokens():
         return ok(
-            _("YARN obtains new tokens for jobs that run longer than {lifetime}.").format(
-                lifetime=lifetime
-            )
+            _(
+                "After {lifetime} a job needs fresh tokens from a process with your ticket or "
+                "--distribute_keytab, and YARN starts no further containers of it "
+                "(yarn.resourcemanager.proxy-user-privileges.enabled is not true here)."
+            ).format(lifetime=lifetime)
+        )
+    service = context.conf.resourcemanager_user
+    hosts = f"hadoop.proxyuser.{service}.hosts"
+    if service and _is_unset(context, hosts):
+        return warning(
+            _(
+                "YARN is to obtain new tokens for jobs that run longer than {lifetime}, but the "
+                "NameNode does not let {service} act for users ({hosts} is not set)."
+            ).format(lifetime=lifetime, service=service, hosts=hosts),
+            _(
+                "Operators: set {hosts} and hadoop.proxyuser.{service}.groups (or .users) in the "
+                "NameNode's core-site.xml."
+            ).format(hosts=hosts, service=service),
         )
     return ok(
-        _(
-            "After {lifetime} a job needs fresh tokens from a process with your ticket or "
-            "--distribute_keytab, and YARN starts no further containers of it "
-            "(yarn.resourcemanager.proxy-user-privileges.enabled is not true here)."
-        ).format(lifetime=lifetime)
+        _("YARN obtains new tokens for jobs that run longer than {lifetime}.").format(
+            lifetime=lifetime
+        )
     )
+
+
+def _is_unset(context: DoctorContext, name: str) -> bool:
+    """Return whether the NameNode reports that its configuration does not have ``name``."""
+    client = HttpClient(
+        context.conf.webhdfs,
+        access=context.yarn.identity.file_system_access,
+        timeout=_TIMEOUT,
+    )
+    try:
+        json = {"Accept": "application/json"}
+        return client.request("GET", "/conf", {"name": name}, headers=json).status == 404
+    except NoAnswerError:
+        return False
 
 
 def service_names(context: DoctorContext) -> Finding:

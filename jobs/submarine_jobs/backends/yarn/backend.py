@@ -76,6 +76,7 @@ from submarine_runtime.translation import _
 from submarine_runtime.yarn import smallest_memory
 
 _ACLS = "yarn.acl.enable"
+_PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
 #: Seconds to remove the files of a killed application on HDFS.
 _CLEAN_SECONDS = 5.0
 
@@ -196,6 +197,15 @@ class YarnBackend(Backend):
         warnings = [*self._token_warnings(spec), *self._sharing_warnings(spec)]
         return replace(plan, warnings=[*plan.warnings, *warnings])
 
+    def renews_expired_tokens(self) -> bool:
+        """Return whether the ResourceManager replaces the expired tokens of an application.
+
+        The ResourceManager alone has the setting; a copy in the client's configuration counts if it
+        does not show its own.
+        """
+        value = self.rm.setting(_PROXY_PRIVILEGES) or self.conf.get(_PROXY_PRIVILEGES)
+        return value.lower() == "true"
+
     def _token_warnings(self, spec: JobSpec) -> list[str]:
         """Warn of a job that may outlive its delegation tokens."""
         lifetime = self.conf.token_lifetime
@@ -210,7 +220,7 @@ class YarnBackend(Backend):
                     "--distribute_keytab."
                 ).format(lifetime=limit)
             )
-        if not self.conf.renews_expired_tokens:
+        if not self.renews_expired_tokens():
             found.append(
                 _(
                     "Containers that start later than {lifetime} after the submission fail, and "

@@ -191,10 +191,10 @@ class HadoopConf:
         return int(text) / 1000 if text.isdecimal() else _TOKEN_LIFETIME
 
     @property
-    def renews_expired_tokens(self) -> bool:
-        """Whether the ResourceManager replaces the expired tokens of an application."""
-        key = "yarn.resourcemanager.proxy-user-privileges.enabled"
-        return self.get(key).lower() == "true"
+    def resourcemanager_user(self) -> str:
+        """The short name of the ResourceManager's principal; empty if it is not configured."""
+        principal = self.get("yarn.resourcemanager.principal")
+        return principal.partition("@")[0].partition("/")[0]
 
     @property
     def https_urls(self) -> list[str]:

@@ -88,4 +88,5 @@ def test_intervals_and_lifetimes(tmp_path: Path) -> None:
     assert (conf.token_interval, conf.token_lifetime) == (6 * 3600.0, 7 * 86400.0)
     key = "yarn.resourcemanager.delegation.token.renew-interval"
     assert configuration(tmp_path, KERBEROS, {key: "60000"}).token_interval == 15.0
-    assert not conf.renews_expired_tokens
+    assert conf.resourcemanager_user == ""
+    assert configuration(tmp_path, KERBEROS, SERVICE).resourcemanager_user == "yarn"
