@@ -140,12 +140,13 @@ class AclsDisabledError(StorageError):
 class TicketError(StorageError):
     """There is no valid Kerberos ticket, or the cluster does not accept it."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, fix: str = "") -> None:
         super().__init__(
             _("The cluster requires a Kerberos ticket: {reason}.").format(
                 reason=reason.rstrip(".")
             ),
-            _(
+            fix
+            or _(
                 "Get one with `submarine login` or kinit, or set keytab and principal; "
                 "`submarine doctor` shows details."
             ),

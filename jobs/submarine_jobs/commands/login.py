@@ -9,6 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_jobs.model import use_container_cache
 from submarine_jobs.text import duration, printable
 from submarine_runtime import kerberos
 from submarine_runtime.translation import _
@@ -24,6 +25,7 @@ def login(frontend: Frontend, /, principal: str | None) -> Outcome:
     without it, the one of the present ticket, else the name of your account. Where kinit works, it
     has the same effect.
     """
+    use_container_cache()
     principal = principal or _present_principal()
     password = frontend.ask_password(
         _("Password of {principal}:").format(principal=printable(principal, 200))

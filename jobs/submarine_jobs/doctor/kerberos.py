@@ -32,6 +32,13 @@ def ticket(context: DoctorContext) -> Finding:
                 _("{file} contains no {kind}.").format(file=tokens.path, kind=", ".join(missing)),
                 _("Restart your server in the JupyterHub, or get a ticket with `submarine login`."),
             )
+        if context.yarn.identity.own_tokens:
+            return warning(
+                _(
+                    "{user} can watch jobs by the tokens of this container, but not submit one."
+                ).format(user=context.yarn.identity.user),
+                _("Get a ticket with `%submarine login` (in a terminal `submarine login`)."),
+            )
         return ok(
             _("{user} uses the delegation tokens in {file}.").format(
                 user=context.yarn.identity.user, file=tokens.path

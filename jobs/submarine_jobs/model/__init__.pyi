@@ -12,6 +12,10 @@ from submarine_runtime.protocol.spec import (
     is_tensorboard as is_tensorboard,
 )
 
+from .container import (
+    container_directory as container_directory,
+    use_container_cache as use_container_cache,
+)
 from .gang import resolve_roles as resolve_roles
 from .headless_settings import (
     HEADLESS_ATTENDED as HEADLESS_ATTENDED,

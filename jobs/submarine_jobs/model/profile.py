@@ -11,9 +11,14 @@ from pathlib import Path
 
 import platformdirs
 
+from submarine_jobs.model.container import container_directory
+
 
 def default_state_dir() -> Path:
     """Return the host-local state directory of this user; never on a shared file system."""
+    container = container_directory()
+    if container is not None and "XDG_STATE_HOME" not in os.environ:
+        return container / "jupyter-submarine"
     return Path(platformdirs.user_state_dir("jupyter-submarine"))
 
 

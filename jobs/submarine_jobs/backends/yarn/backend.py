@@ -69,6 +69,7 @@ from submarine_jobs.model import (
     check_user_name,
     format_duration,
     resolve_roles,
+    use_container_cache,
 )
 from submarine_jobs.storage import Storage, traversal
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
@@ -102,7 +103,10 @@ class YarnBackend(Backend):
         directory = self.profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
         if not directory:
             raise no_cluster()
-        return HadoopConf(Path(directory))
+        conf = HadoopConf(Path(directory))
+        if conf.kerberos:
+            use_container_cache()
+        return conf
 
     @cached_property
     def identity(self) -> Identity:
@@ -186,6 +190,7 @@ class YarnBackend(Backend):
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``: two requests to the ResourceManager, more with ``--share``."""
+        self.identity.check_submission()
         scheduler = self.rm.get("/scheduler")
         steps = steps_of(self.conf, smallest_memory(scheduler))
         checked = self.conf.get(_ACLS) == "true"

@@ -6,6 +6,7 @@ short name follows from the principal by the default rule of ``hadoop.security.a
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import cached_property
 
@@ -13,8 +14,8 @@ from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 from submarine_jobs.backends.yarn.cluster.token_file import token_file_name
 from submarine_jobs.errors import ConfigError, TicketError
-from submarine_jobs.model import Profile, hadoop_user
-from submarine_runtime.cluster_http import Access, simple_access
+from submarine_jobs.model import Profile, container_directory, hadoop_user
+from submarine_runtime.cluster_http import Access, Answer, Authentication, simple_access
 from submarine_runtime.kerberos import (
     Credential,
     CredentialState,
@@ -88,15 +89,58 @@ class Identity:
         return self._checked[1]
 
     @cached_property
-    def tokens(self) -> TokenFile | None:
-        """The token file of this process, if there is neither a keytab nor a ticket."""
+    def _token_file(self) -> TokenFile | None:
         if not self.kerberos or self._profile.keytab is not None or not token_file_name():
+            return None
+        return TokenFile(token_file_name())
+
+    @property
+    def tokens(self) -> TokenFile | None:
+        """The token file of this process, while there is neither a keytab nor a valid ticket."""
+        if self._token_file is None:
             return None
         try:
             self.ticket()
         except TicketError:
-            return TokenFile(token_file_name())
+            return self._token_file
         return None
+
+    @property
+    def own_tokens(self) -> bool:
+        """Whether this process signs in by the tokens of the application that it belongs to.
+
+        The ResourceManager cancels the tokens of a submission after the end of its job.
+        """
+        return self.tokens is not None and container_directory() is not None
+
+    def check_submission(self) -> None:
+        """Check that a submission does not use the tokens of the application of this process.
+
+        Raises
+        ------
+        TicketError
+            If this container has no ticket.
+        ConfigError
+            If its ticket is that of another user.
+        """
+        if self._token_file is None or container_directory() is None:
+            return
+        if self.own_tokens:
+            raise TicketError(
+                _("with the tokens of this container you can watch jobs, but not submit one"),
+                _(
+                    "Get a ticket with `%submarine login` (in a terminal `submarine login`) and "
+                    "run the job again."
+                ),
+            )
+        principal = self.ticket().principal
+        if not self._profile.user and self._short_name(principal) != self.user:
+            raise ConfigError(
+                _("The ticket is that of {principal}, and this container that of {user}.").format(
+                    principal=principal, user=self.user
+                ),
+                _("Get a ticket of {user} with `%submarine login {user}`.").format(user=self.user),
+            )
 
     @property
     def process_wide(self) -> bool:
@@ -108,18 +152,19 @@ class Identity:
     @cached_property
     def access(self) -> Access:
         """Authentication and certificates for the ResourceManager."""
-        if self.tokens is not None:
-            interval = self._conf.token_interval
-            return Access(ResourceManagerTokens(self.tokens, interval), self._authorities)
-        return self._own_access
+        return self._access(ResourceManagerTokens)
 
     @cached_property
     def file_system_access(self) -> Access:
         """Authentication and certificates for WebHDFS."""
-        if self.tokens is not None:
-            interval = self._conf.token_interval
-            return Access(WebHdfsTokens(self.tokens, interval), self._authorities)
-        return self._own_access
+        return self._access(WebHdfsTokens)
+
+    def _access(self, by_tokens: type[ResourceManagerTokens | WebHdfsTokens]) -> Access:
+        if self._token_file is None:
+            return self._own_access
+        tokens = by_tokens(self._token_file, self._conf.token_interval)
+        tickets = self._own_access.authentication
+        return Access(_TicketOrTokens(self, tickets, tokens), self._authorities)
 
     @cached_property
     def _own_access(self) -> Access:
@@ -149,6 +194,30 @@ class Identity:
                 _("Set user in the profile to the short name that the cluster uses."),
             )
         return name.partition("/")[0]
+
+
+class _TicketOrTokens(Authentication):
+    """Sign in by the ticket while there is a valid one, else by the tokens of a file.
+
+    A ticket may be obtained and expire while the process runs.
+    """
+
+    in_containers = "token"
+
+    def __init__(self, identity: Identity, tickets: Authentication, tokens: Authentication) -> None:
+        self._identity, self._tickets, self._tokens = identity, tickets, tokens
+        self.token_interval = tokens.token_interval
+        self._sent = threading.local()
+
+    def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
+        """See ``Authentication.sign``."""
+        present = self._tickets if self._identity.tokens is None else self._tokens
+        self._sent.by = present
+        present.sign(host, place, query, headers)
+
+    def answered(self, place: str, answer: Answer) -> bool:
+        """See ``Authentication.answered``."""
+        return bool(self._sent.by.answered(place, answer))
 
 
 def _credential_of(profile: Profile) -> Credential:

@@ -53,9 +53,14 @@ class TokenSource:
             return self._text
 
     def _fetch(self) -> list[Token]:
-        if self._identity.tokens is not None:
+        if self._identity.own_tokens:
+            raise ClusterError(
+                _("The running jobs get no fresh delegation tokens: this container has no ticket."),
+                _("Get one with `%submarine login` (in a terminal `submarine login`)."),
+            )
+        if (tokens := self._identity.tokens) is not None:
             # A token cannot obtain others; the hub replaces those of the file.
-            found = self._identity.tokens.find(HDFS_TOKEN, RM_TOKEN)
+            found = tokens.find(HDFS_TOKEN, RM_TOKEN)
             return list({token.kind: token for token in reversed(found)}.values())
         try:
             return fetch_tokens(

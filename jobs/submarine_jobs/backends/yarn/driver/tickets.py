@@ -70,7 +70,13 @@ class DriverTickets:
 
 
 def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> DriverTickets:
-    """Return the source of the tickets of the driver in ``directory``."""
+    """Return the source of the tickets of the driver in ``directory``.
+
+    Raises
+    ------
+    TicketError
+        If there are only the tokens of the container of this process.
+    """
     if not conf.kerberos:
         return DriverTickets()
     options = []
@@ -79,7 +85,9 @@ def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> Drive
     if profile.keytab is not None:
         keytab = ["--keytab", str(profile.keytab), "--principal", profile.principal or ""]
         return DriverTickets(options, keytab)
-    if Identity(profile, conf).tokens is not None:
+    identity = Identity(profile, conf)
+    identity.check_submission()
+    if identity.tokens is not None:
         file = token_file_name()
         return DriverTickets(options, env={TOKEN_FILE_VARIABLE: file}, token_file=file)
     kind, _colon, path = os.environ.get("KRB5CCNAME", "").rpartition(":")

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.cluster import HadoopConf, Identity, client_tokens
+from submarine_jobs.backends.yarn.cluster import HadoopConf, Identity, TokenSource, client_tokens
 from submarine_jobs.backends.yarn.driver.tickets import driver_tickets
-from submarine_jobs.model import Profile
-from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, Token, token_bytes
+from submarine_jobs.errors import ClusterError, ConfigError, TicketError
+from submarine_jobs.model import Profile, default_state_dir, use_container_cache
+from submarine_runtime.kerberos import (
+    HDFS_TOKEN,
+    RM_TOKEN,
+    CredentialState,
+    GssError,
+    Token,
+    token_bytes,
+)
 
 HDFS = Token("", b"hdfs-alice", b"secret", HDFS_TOKEN, "10.0.0.1:8020")
 RM = Token("", b"rm-alice", b"secret", RM_TOKEN, "")
@@ -104,3 +112,85 @@ def test_the_driver_is_replaced_after_its_tokens(tmp_path: Path, file: Path) -> 
     assert not tickets.newer_than(driver)
     os.utime(file, (now + 10, now + 10))
     assert tickets.newer_than(driver)
+
+
+class TestContainer:
+    """A process in a YARN container, whose file contains the tokens of its own application."""
+
+    @pytest.fixture
+    def directory(self, tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        container = tmp_path / "container"
+        container.mkdir()
+        file.rename(container / "container_tokens")
+        monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(container / "container_tokens"))
+        monkeypatch.setenv("CONTAINER_ID", "container_1_0001_01_000001")
+        monkeypatch.setenv("LOGNAME", "alice")
+        monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+        return container
+
+    def test_its_tokens_submit_no_job(self, tmp_path: Path, directory: Path) -> None:
+        conf = configuration(tmp_path)
+        assert Identity(Profile(), conf).own_tokens
+        with pytest.raises(TicketError, match=r"watch jobs, but not submit one.*%submarine login"):
+            driver_tickets(Profile(), conf, tmp_path)
+        with pytest.raises(ClusterError, match="this container has no ticket"):
+            TokenSource(conf, Identity(Profile(), conf), 1.0).text()
+
+    def test_a_ticket_is_used_as_soon_as_there_is_one_and_only_while_it_is_valid(
+        self, tmp_path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        identity = Identity(Profile(), configuration(tmp_path))
+        signed: list[bool] = []
+        states = [
+            GssError("none"),
+            CredentialState("alice@EXAMPLE.COM", 60.0),
+            GssError("it has expired"),
+        ]
+        monkeypatch.setattr("submarine_runtime.kerberos.negotiation.negotiate", lambda *_: "word")
+        monkeypatch.setattr(f"{Identity.__module__}._FRESH", -1.0)
+        for state in states:
+
+            def present(*_: object, state: object = state) -> object:
+                if isinstance(state, Exception):
+                    raise state
+                return state
+
+            monkeypatch.setattr(f"{Identity.__module__}.credential_state", present)
+            headers: dict[str, str] = {}
+            identity.access.authentication.sign("host", "host:1", {}, headers)
+            signed.append("X-Hadoop-Delegation-Token" in headers)
+            assert identity.user == "alice"
+            if isinstance(state, CredentialState):
+                identity.check_submission()
+        assert signed == [True, False, True]
+
+    def test_the_ticket_of_another_user_submits_nothing(
+        self, tmp_path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        identity = Identity(Profile(), configuration(tmp_path))
+        assert identity.user == "alice"
+        bob = CredentialState("bob@EXAMPLE.COM", 60.0)
+        monkeypatch.setattr(f"{Identity.__module__}.credential_state", lambda *_: bob)
+        with pytest.raises(ConfigError, match=r"bob@EXAMPLE.COM, and this container that of alice"):
+            identity.check_submission()
+
+    def test_cache_and_state_are_in_its_directory(
+        self, directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert default_state_dir() == directory / "jupyter-submarine"
+        monkeypatch.setenv("KRB5CCNAME", "FILE:/named")
+        use_container_cache()
+        assert os.environ["KRB5CCNAME"] == "FILE:/named"
+        monkeypatch.delenv("KRB5CCNAME")
+        use_container_cache()
+        assert os.environ["KRB5CCNAME"] == f"FILE:{directory}/krb5cc"
+
+    def test_the_file_of_a_hub_is_not_that_of_the_container(
+        self, tmp_path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hub = tmp_path / "alice"
+        (directory / "container_tokens").rename(hub)
+        monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(hub))
+        tickets = driver_tickets(Profile(), configuration(tmp_path), tmp_path)
+        assert tickets.token_file == str(hub)
