@@ -19,7 +19,13 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop import HA_KINDS, HUB, USERS
 from submarine_minicluster.layout import clusters_dir
-from submarine_minicluster.settings import DEFAULT_HADOOP, SavedCluster, Settings, parse_memory
+from submarine_minicluster.settings import (
+    DEFAULT_HADOOP,
+    PROTECTIONS,
+    SavedCluster,
+    Settings,
+    parse_memory,
+)
 from submarine_runtime.translation import _
 
 
@@ -120,6 +126,16 @@ def minicluster() -> None:
     "--proxy-user-privileges/--no-proxy-user-privileges",
     default=None,
     help="Let YARN replace the expired HDFS tokens of an application.",
+)
+@click.option(
+    "--protection",
+    type=click.Choice(PROTECTIONS),
+    help="Protection of RPC and of the transfer of blocks [default: authentication].",
+)
+@click.option(
+    "--encryption-zones/--no-encryption-zones",
+    default=None,
+    help="Let the superuser of HDFS encrypt directories, with keys in a file.",
 )
 def start(name: str, memory: str | None, **given: Any) -> None:
     """Start a minicluster, or its missing daemons, and wait until it accepts jobs."""

@@ -94,6 +94,11 @@ class Layout:
         return self.kerberos / "truststore.p12"
 
     @property
+    def key_provider(self) -> str:
+        """URI of the file with the keys of encryption zones."""
+        return f"jceks://file{self.root / 'data' / 'keys.jceks'}"
+
+    @property
     def bin(self) -> Path:
         """Directory of the client commands `yarn` and `hdfs`."""
         return self.root / "bin"

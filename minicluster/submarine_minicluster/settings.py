@@ -14,6 +14,7 @@ from submarine_runtime.translation import _, ngettext
 DEFAULT_HADOOP = "3.5.0"
 DAY = 24 * 3600
 _LIFETIMES = ("ticket_lifetime", "ticket_renewable", "token_renew_interval", "token_max_lifetime")
+PROTECTIONS = ("authentication", "integrity", "privacy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
 _HADOOP = re.compile(r"3\.[3-9]\.\d+\Z")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,40})=(\d{1,3})\Z")
@@ -84,6 +85,10 @@ class Settings:
         Seconds until a delegation token of HDFS or YARN must be renewed, and until it expires.
     proxy_user_privileges
         Whether the ResourceManager gets new HDFS tokens for an application whose own ones expire.
+    protection
+        Quality of protection of RPC and of the transfer of blocks: one of `PROTECTIONS`.
+    encryption_zones
+        Whether the NameNode has a key provider, a file, so that directories can be encrypted.
     ha
         Whether there are two NameNodes and two ResourceManagers, of which one each is active.
     """
@@ -103,6 +108,8 @@ class Settings:
     token_renew_interval: int = DAY
     token_max_lifetime: int = 7 * DAY
     proxy_user_privileges: bool = False
+    protection: str = "authentication"
+    encryption_zones: bool = False
     ha: bool = False
 
     def __post_init__(self) -> None:
@@ -122,15 +129,21 @@ class Settings:
                         "{label!r} is not a label. Write NAME=INDEX with an index below {nodes}."
                     ).format(label=label, nodes=self.nodes)
                 )
-        only_with_kerberos = ("https", "proxy_user_privileges", *_LIFETIMES)
+        only_with_kerberos = ("https", "proxy_user_privileges", "protection", *_LIFETIMES)
         defaults = {one.name: one.default for one in fields(self)}
         if not self.kerberos and any(
             getattr(self, name) != defaults[name] for name in only_with_kerberos
         ):
             raise MiniclusterError(
                 _(
-                    "HTTPS, ticket and token lifetimes and proxy user privileges require Kerberos "
-                    "(--kerberos)."
+                    "HTTPS, ticket and token lifetimes, proxy user privileges and protection "
+                    "require Kerberos (--kerberos)."
+                )
+            )
+        if self.protection not in PROTECTIONS:
+            raise MiniclusterError(
+                _("The protection {protection!r} is not one of {known}.").format(
+                    protection=self.protection, known=", ".join(PROTECTIONS)
                 )
             )
         limits = {"nodes": (1, 16), "memory_mb": (512, 1 << 22), "vcores": (1, 4096)}
@@ -167,6 +180,9 @@ class Settings:
         """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = ngettext("{nodes} node", "{nodes} nodes", self.nodes).format(nodes=self.nodes)
         more = ", Kerberos" * self.kerberos + ", HTTPS" * self.https
+        if self.protection != PROTECTIONS[0]:
+            more += _(", protection {protection}").format(protection=self.protection)
+        more += _(", encryption zones") if self.encryption_zones else ""
         more += _(", high availability") if self.ha else ""
         more += ", preemption" * self.preemption
         more += _(", labels {labels}").format(labels=" ".join(self.labels)) if self.labels else ""

@@ -6,6 +6,7 @@ from .config import (
     MARK as MARK,
     QUEUES as QUEUES,
     SUPERUSER as SUPERUSER,
+    ZONE_KEY as ZONE_KEY,
     capacity_scheduler as capacity_scheduler,
     default_fs as default_fs,
     login as login,

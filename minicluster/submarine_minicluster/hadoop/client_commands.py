@@ -55,6 +55,7 @@ _YARN = {
 _HDFS = {
     "dfs": "org.apache.hadoop.fs.FsShell",
     "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin",
+    "crypto": "org.apache.hadoop.hdfs.tools.CryptoAdmin",
     "haadmin": "org.apache.hadoop.hdfs.tools.DFSHAAdmin",
     "fsck": "org.apache.hadoop.hdfs.tools.DFSck",
     "getconf": "org.apache.hadoop.hdfs.tools.GetConf",

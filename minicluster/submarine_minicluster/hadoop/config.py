@@ -28,6 +28,9 @@ QUEUES: Mapping[str, tuple[int, float]] = {
     "narrow": (10, 0.1),  # YARN's default share
 }
 
+ZONE_KEY = "minicluster"
+"""Name of the key of encryption zones."""
+
 HDFS_TMP = "/tmp"  # noqa: S108 - a shared directory of HDFS
 HDFS_LOGS = f"{HDFS_TMP}/logs"
 
@@ -108,6 +111,15 @@ def core_site(layout: Layout, saved: SavedCluster) -> Properties:
         "ipc.client.connect.max.retries": "5",
         "ipc.client.connect.retry.interval": "200",
     }
+
+
+def namenode_core(core: Properties, layout: Layout, settings: Settings) -> Properties:
+    """Return `core` for a NameNode, which names the keys of encryption zones to Java's clients.
+
+    Other clusters have a server for keys (KMS), which all configuration files name.
+    """
+    keys = {"hadoop.security.key.provider.path": layout.key_provider}
+    return {**core, **(keys if settings.encryption_zones else {})}
 
 
 def hadoop_policy(users: Iterable[str]) -> Properties:

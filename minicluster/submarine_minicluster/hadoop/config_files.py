@@ -13,6 +13,7 @@ from submarine_minicluster.hadoop.config import (
     hadoop_policy,
     hdfs_site,
     mapred_site,
+    namenode_core,
     nodemanager,
     nodemanagers,
     replicas,
@@ -97,7 +98,10 @@ def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
     common["core-site"] = with_daemon_retries(common["core-site"])
     common["hadoop-policy"] = hadoop_policy(saved.users)
     namenodes = replicas("namenode", ha=settings.ha)
-    for daemon in (*namenodes, "datanode", "historyserver"):
+    for daemon in namenodes:
+        core = namenode_core(common["core-site"], layout, settings)
+        write(layout.conf(daemon), {**common, "core-site": core, "yarn-site": client})
+    for daemon in ("datanode", "historyserver"):
         write(layout.conf(daemon), {**common, "yarn-site": client})
     for pages in (*(f"{one}/webapps/hdfs" for one in namenodes), "datanode/webapps/datanode"):
         # The daemons do not start without the directory of their web pages.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from submarine_minicluster.hadoop.config import (
     MARK,
     SERVICES,
     SUPERUSER,
+    ZONE_KEY,
     nodemanagers,
     replicas,
 )
@@ -43,6 +44,7 @@ _OPENS = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"]
 _SERVER = "org.apache.hadoop.yarn.server"
 _NN_ADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
 _RM_ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
+_KEY_SHELL = "org.apache.hadoop.crypto.key.KeyShell"
 _ADMIN_TIMEOUT = 120.0
 
 
@@ -207,6 +209,25 @@ class DaemonRunner:
         if done.returncode:
             raise self.failure(daemon, _("could not format HDFS"))
 
+    def create_key(self, daemon: Daemon) -> None:
+        """Create the key of encryption zones, which the NameNode reads when it starts.
+
+        Raises
+        ------
+        MiniclusterError
+            If Hadoop's command for it fails.
+        """
+        words = ["create", ZONE_KEY, "-size", "128", "-provider", self._layout.key_provider]
+        command = [
+            str(self._java.binary), *_JVM, "-Xmx128m",
+            "-cp", f"{self._lib}/*:{self._layout.client_conf}", _KEY_SHELL, *words,
+        ]  # fmt: skip
+        done = self._admin(command, self._environment())
+        if done.returncode:
+            raise self.failure(
+                daemon, _("could not create a key: {reason}").format(reason=_reason(done))
+            )
+
     def start(self, daemon: Daemon) -> None:
         """Start a daemon and write its pidfile. Does not wait until the daemon is ready."""
         log = self._layout.log(daemon.name)
@@ -367,14 +388,18 @@ class DaemonRunner:
             str(self._java.binary), *_JVM, "-Xmx128m",
             "-cp", f"{self._lib}/*:{self._layout.client_conf}", tool, *words,
         ]  # fmt: skip
-        done = subprocess.run(
+        done = self._admin(command, environment)
+        if done.returncode:
+            what = _("did not become active: {reason}").format(reason=_reason(done))
+            raise self.failure(daemon, what)
+
+    def _admin(
+        self, command: Sequence[str], environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             command, env=environment, cwd=self._layout.tmp, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, errors="replace", timeout=_ADMIN_TIMEOUT, check=False,
         )  # fmt: skip
-        if done.returncode:
-            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            reason = "".join(last)[:300]
-            raise self.failure(daemon, _("did not become active: {reason}").format(reason=reason))
 
     def status(self, daemon: Daemon) -> DaemonStatus:
         """Return the status of a daemon, from the operating system only."""
@@ -398,6 +423,11 @@ class DaemonRunner:
                 title=daemon.title, what=what, where=where, words=words
             )
         )
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of the output of a command that failed."""
+    return "".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-1:])[:300]
 
 
 def remove_old_sequence_numbers(store: Path) -> None:

@@ -75,7 +75,7 @@ def _client(saved: SavedCluster) -> dict[str, Properties]:
     return {
         "core-site": {
             "hadoop.security.authentication": "kerberos",
-            "hadoop.rpc.protection": "authentication",
+            "hadoop.rpc.protection": settings.protection,
             # These users do not exist in the operating system.
             "hadoop.user.group.static.mapping.overrides": (
                 f"{SUPERUSER}=supergroup,hadoop;yarn=hadoop;mapred=hadoop;dr.who=;{groups}"
@@ -89,7 +89,7 @@ def _client(saved: SavedCluster) -> dict[str, Properties]:
             **_token_lifetimes("dfs.namenode", settings),
             # A DataNode with an unprivileged port requires both, or neither and no check of ports.
             **(
-                {"dfs.data.transfer.protection": "authentication"}
+                {"dfs.data.transfer.protection": settings.protection}
                 if settings.https
                 else {"ignore.secure.ports.for.testing": "true"}
             ),

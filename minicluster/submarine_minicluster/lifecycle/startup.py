@@ -107,6 +107,8 @@ class Startup:
             return
         first = self._runner.replicas("namenode")[0]
         if namenode == first:
+            if self._saved.settings.encryption_zones:
+                self._runner.create_key(namenode)
             self._runner.format_namenode(namenode)
             self._progress(_("formatted a new HDFS"))
             return
