@@ -35,6 +35,9 @@ CHECKS: tuple[Check, ...] = (
     Check("queue access", authorization.queue_access, cluster=True, needs=_ANSWERS),
     Check("capacity", capacity, cluster=True, needs=(*_ANSWERS, "queue access")),
     Check("resource types", hadoop.resource_types, cluster=True, needs=_ANSWERS),
+    Check(
+        "encryption zones", kerberos.encryption_zones, cluster=True, needs=_REACHED, seconds=30.0
+    ),
     Check("hdfs", cluster.hdfs, cluster=True, needs=_REACHED, seconds=30.0),
     Check("hdfs acls", authorization.hdfs_acls, cluster=True, needs=(*_REACHED, "hdfs")),
     Check("webhdfs", cluster.webhdfs, cluster=True, needs=_REACHED, node=True),

@@ -1,4 +1,4 @@
-"""Checks of a cluster with Kerberos: the library, the ticket, the names and certificates."""
+"""Checks of a secure cluster: Kerberos library, ticket, names, certificates, encryption zones."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
-from submarine_jobs.errors import TRUST_CA
+from submarine_jobs.errors import TRUST_CA, ConfigError
 from submarine_jobs.model import format_duration
+from submarine_jobs.storage import check_job_root
 from submarine_jobs.text import duration
 from submarine_runtime.cluster_http import HttpClient, NoAnswerError, connect
 from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, gssapi_problem
@@ -136,6 +137,16 @@ def _is_unset(context: DoctorContext, name: str) -> bool:
         return client.request("GET", "/conf", {"name": name}, headers=json).status == 404
     except NoAnswerError:
         return False
+
+
+def encryption_zones(context: DoctorContext) -> Finding:
+    """Check that the job root is not in an encryption zone."""
+    storage, root = context.yarn.job_root()
+    try:
+        check_job_root(storage, root)
+    except ConfigError as exc:
+        return error(exc.message, exc.fix)
+    return ok(_("{url} is outside of encryption zones.").format(url=storage.url(root)))
 
 
 def service_names(context: DoctorContext) -> Finding:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.model import JobSpec, NamedInput, fetched_input, is_tensorboard
-from submarine_jobs.storage import Storage
+from submarine_jobs.storage import Storage, encryption_zone_error
 from submarine_runtime.agent.preparation import (
     WHOLE,
     InputError,
@@ -48,7 +48,8 @@ def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePath
     Raises
     ------
     UsageError
-        If an input or the job to resume is on another file system or does not exist.
+        If an input or the job to resume is on another file system or does not exist, or a path is
+        in an encryption zone.
     StorageError
         If the file system does not answer.
     """
@@ -92,6 +93,12 @@ def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
                 "Give an absolute path in {prefix}, or pass %checkpoint_path% to the program."
             ).format(prefix=storage.prefix),
         )
+    if path is not None and storage.in_encryption_zone(path):
+        raise encryption_zone_error(
+            "--checkpoint_path",
+            storage.url(path),
+            _("Name a directory outside of encryption zones."),
+        )
     return path
 
 
@@ -106,13 +113,22 @@ def _inputs(spec: JobSpec, storage: Storage) -> list[NamedInput]:
                 ).format(item=item.name, uri=without_user(item.uri)[:200], prefix=storage.prefix),
                 _("Copy it there, or let the program read it by itself with --input_path."),
             )
-        entry = storage.stat(path)
+        entry = storage.inspect(path)
         if entry is None:
             raise UsageError(
                 _("--input {item}: there is no {url}.").format(
                     item=item.name, url=storage.url(path)
                 ),
                 _("Check the address."),
+            )
+        if entry.encrypted:
+            raise encryption_zone_error(
+                f"--input {item.name}",
+                storage.url(path),
+                _(
+                    "Use --localization, because YARN decrypts files, or let the program read it "
+                    "by itself with --input_path."
+                ),
             )
         if item.shard and not entry.is_directory and len(tasks_sharing(spec, item)) > 1:
             raise UsageError(

@@ -5,6 +5,10 @@ from .base import (
     Acl as Acl,
     Storage as Storage,
 )
+from .encryption_zones import (
+    check_job_root as check_job_root,
+    encryption_zone_error as encryption_zone_error,
+)
 from .hdfs import HdfsStorage as HdfsStorage, hdfs_storage as hdfs_storage
 from .local import LocalStorage as LocalStorage
 from .sharing import (

@@ -38,6 +38,7 @@ class Entry:
 
     ``owner`` is the name of the owner in the file system; empty: not known. ``mode`` has the
     permission bits, those of the mask as the group's if there is an ACL; 0: not known.
+    ``encrypted`` tells that it is in an encryption zone of HDFS; only ``Storage.inspect`` sets it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Entry:
     modified: float
     owner: str = ""
     mode: int = 0
+    encrypted: bool = False
 
     @property
     def shared(self) -> bool:
@@ -130,6 +132,17 @@ class Storage(ABC):
     @abstractmethod
     def stat(self, path: str) -> Entry | None:
         """Return the entry of ``path``, or None."""
+
+    def inspect(self, path: str) -> Entry | None:
+        """Return the entry of ``path``, or None; with ``Entry.encrypted``."""
+        return self.stat(path)
+
+    def in_encryption_zone(self, path: str) -> bool:
+        """Whether a file at ``path`` is, or would be, in an encryption zone.
+
+        The nearest existing directory decides.
+        """
+        return False
 
     @abstractmethod
     def make_directory(self, path: str, *, mode: int = PRIVATE_DIRECTORY) -> None:

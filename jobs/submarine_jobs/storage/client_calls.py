@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import secrets
 from abc import abstractmethod
@@ -37,6 +38,9 @@ TRANSFER_FACTOR = 30
 _NOT_ADMITTED = re.compile(r"User (\S{1,100}) (?:\S{1,100} )?is not authorized for protocol")
 #: The switch of ACLs in the configuration of the NameNode, which its error names.
 _ACLS = "dfs.namenode.acls.enabled"
+#: Errors of encryption zones: of hdfs-native, the NameNode and the key server.
+_ZONE = re.compile(r"encryption zone|not allowed to do '\w{1,20}_EEK'|KMS (?:request|rejected)")
+_NO_PROVIDER = "hadoop.security.key.provider.path"
 #: hdfs-native: a structure with the text of libgssapi at its end.
 _NO_TICKET = re.compile(r'GSSAPIError\(.{1,300}?, "([^"]{1,300})')
 _SPACE_QUOTA = re.compile(r"quota of (/\S{0,300}) is exceeded: ?quota ?= ?\d+ B = ([\d.]+ \w?B)")
@@ -57,6 +61,7 @@ class ClientStorage(Storage):
     def __init__(self, prefix: str, timeout: float) -> None:
         self.prefix = prefix.rstrip("/")
         self._timeout = timeout
+        self._outside: set[str] = set()
 
     @property
     @abstractmethod
@@ -67,6 +72,19 @@ class ClientStorage(Storage):
     @abstractmethod
     def _web(self) -> WebHdfsStore:
         """The client of WebHDFS, for ACLs."""
+
+    def in_encryption_zone(self, path: str) -> bool:
+        """See ``Storage.in_encryption_zone``; a path outside is looked up once in a process."""
+        if path in self._outside:
+            return False
+        there, entry = path, self.inspect(path)
+        while entry is None and there != "/":
+            there = posixpath.dirname(there)
+            entry = self.inspect(there)
+        if entry is not None and entry.encrypted:
+            return True
+        self._outside.add(path)
+        return False
 
     def acl(self, path: str) -> Acl:
         """See ``Storage.acl``."""
@@ -168,6 +186,13 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
             ),
             _("Remove files there that you do not need, or ask the operator for a larger quota."),
         )
+    if _ZONE.search(text):
+        return StorageError(
+            _("Cannot {operation} {url}, which lies in an encryption zone: {text}.").format(
+                operation=operation, url=url, text=text[:300]
+            ),
+            _zone_fix(text),
+        )
     if denied := impersonation_refusal(text):
         return NoAccessError(*denied)
     # Not "AccessControl" alone: every Java stack trace can contain AccessController.
@@ -187,6 +212,12 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
             ),
         )
     return StorageError(*_sentence(operation, url, exc))
+
+
+def _zone_fix(text: str) -> str:
+    if _NO_PROVIDER in text:
+        return _("Name the key server in core-site.xml: {setting}.").format(setting=_NO_PROVIDER)
+    return _("Use a directory outside of encryption zones, or ask for access to the zone's key.")
 
 
 def _quota(text: str) -> str:

@@ -131,6 +131,24 @@ class HdfsStorage(ClientStorage):
         except FileNotFoundError:
             return None
 
+    def inspect(self, path: str) -> Entry | None:
+        """See ``Storage.inspect``: by WebHDFS, because hdfs-native does not tell the zone."""
+        if not self._webhdfs:
+            return self.stat(path)
+
+        def work(client: Any) -> Entry | None:
+            try:
+                found = self._web.stat(path)
+            except StoreError:
+                # The web ports may be closed to this machine: containers use them.
+                return _entry(client.get_file_info(path))
+            return Entry(*found) if found is not None else None
+
+        try:
+            return self._call("look at", path, work)
+        except FileNotFoundError:
+            return None
+
     def make_directory(self, path: str, *, mode: int = PRIVATE_DIRECTORY) -> None:
         """See ``Storage.make_directory``."""
         self._call(

@@ -23,7 +23,7 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
-from submarine_jobs.storage import Storage
+from submarine_jobs.storage import Storage, check_job_root
 from submarine_jobs.submit.program_secrets import read_keytab, read_secrets
 from submarine_jobs.submit.site_limits import site_refusals
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
@@ -100,6 +100,7 @@ def validate(
     reached, shared = NO_STORE_PATHS, False
     try:
         storage, root = backend.job_root()
+        check_job_root(storage, root)
         shared = bool(spec.share) and _may_share(backend, storage)
         reached = resolve_store_paths(spec, storage, root)
     except SubmarineError as error:

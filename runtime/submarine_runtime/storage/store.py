@@ -60,7 +60,7 @@ class Entry(NamedTuple):
     """A file or directory: base name, bytes, whether it is a directory, modification time.
 
     ``owner`` is the file system's name of its owner; empty: unknown. ``mode`` has the permission
-    bits on HDFS; 0: unknown.
+    bits on HDFS; 0: unknown. ``encrypted``: it is in an encryption zone of HDFS.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Entry(NamedTuple):
     modified: float
     owner: str = ""
     mode: int = 0
+    encrypted: bool = False
 
 
 class Appender(ABC):

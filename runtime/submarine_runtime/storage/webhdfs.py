@@ -329,6 +329,7 @@ def _entry(status: dict[str, Any], name: str = "") -> Entry:
         float(status.get("modificationTime", 0)) / 1000,
         str(status.get("owner") or ""),
         int(str(status.get("permission") or "0"), 8),
+        bool(status.get("encBit")),
     )
 
 
