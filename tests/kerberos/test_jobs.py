@@ -195,6 +195,17 @@ def answer_password(user: User, env: dict[str, str], password: str) -> str:
     return shown.decode()
 
 
+def test_a_dry_run_lists_inputs_by_the_ticket(
+    alice: User, kerberos_minicluster: Minicluster
+) -> None:
+    home(kerberos_minicluster, "alice").write("/user/alice/input.txt", b"forty-two")
+    program = alice.file("input.py", "1")
+    words = ("--memory", "256M", "--dry-run", "--input", "data=/user/alice/input.txt")
+    done = alice.run("run", program, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"data +worker:0 +1 +9 B", done.stdout), done.stdout
+
+
 def test_doctor(alice: User) -> None:
     done = alice.run("doctor")
     assert re.search(r"ok +kerberos ticket +alice@MINICLUSTER.TEST is alice", done.stdout)

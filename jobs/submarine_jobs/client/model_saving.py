@@ -15,7 +15,7 @@ from submarine_runtime.snapshots import (
     check_name,
     snapshots_of,
 )
-from submarine_runtime.storage import Store, StoreError, open_store
+from submarine_runtime.storage import Store, StoreError
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def save_model(job: Job, name: str = "") -> ModelVersion:
 def _after_the_end(job: Job, name: str) -> ModelVersion:
     """Save the final model, or else the newest snapshot that was synced while the job ran."""
     directory = job.directory
-    store = open_store(directory.storage.job_store(directory.path))
+    store = directory.storage.open_store(directory.path)
     files = list(_final(store))
     if not files:
         found = snapshots_of(store, "", job.chief, layout.MODEL)

@@ -24,7 +24,7 @@ from submarine_runtime.agent.preparation import (
 )
 from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol import expected_members, layout
-from submarine_runtime.storage import StoreError, open_store
+from submarine_runtime.storage import StoreError
 from submarine_runtime.translation import _
 
 _USER = re.compile(r"//[^/@]*@")
@@ -169,7 +169,7 @@ def inputs_of_tasks(
         return []
     members = expected_members(spec.roles)
     tensorboards = {role.name for role in spec.roles if is_tensorboard(role)}
-    store = open_store(storage.job_store(root))
+    store = storage.open_store(root)
     found: list[TaskInput] = []
     for one in fetch:
         try:

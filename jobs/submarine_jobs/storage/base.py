@@ -15,6 +15,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import AclsDisabledError, StorageError
 from submarine_runtime.protocol import JobStore
+from submarine_runtime.storage import Store, open_store
 from submarine_runtime.translation import _
 
 #: Modes of files and directories: for their owner only, or also for the entries of an ACL, whose
@@ -176,6 +177,13 @@ class Storage(ABC):
     @abstractmethod
     def job_store(self, path: str) -> JobStore:
         """Describe how an agent in a container accesses ``path`` with the standard library."""
+
+    def open_store(self, path: str) -> Store:
+        """Return a client of ``path`` with the interface of the agents, for this process.
+
+        It signs in as this process does: containers have tokens in place of a ticket.
+        """
+        return open_store(self.job_store(path))
 
     def acl(self, path: str) -> Acl:
         """Return the ACL of a path.

@@ -30,7 +30,7 @@ from submarine_jobs.storage.client_calls import (
 from submarine_jobs.storage.webhdfs import WebHdfsStorage, container_store
 from submarine_runtime.cluster_http import Access, simple_access
 from submarine_runtime.protocol import JobStore
-from submarine_runtime.storage import StoreError, WebHdfsStore
+from submarine_runtime.storage import Store, StoreError, WebHdfsStore
 from submarine_runtime.translation import _
 
 #: Maximum size of a file that is written through WebHDFS, in bytes.
@@ -196,6 +196,10 @@ class HdfsStorage(ClientStorage):
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
         return container_store(path, self._webhdfs, self._user, self._access, self.prefix)
+
+    def open_store(self, path: str) -> Store:
+        """See ``Storage.open_store``."""
+        return WebHdfsStore(self._webhdfs, path, self._access)
 
     def _write_data(self, client: Any, path: str, data: bytes, mode: int) -> None:
         """Write a small file through WebHDFS (10 to 30 ms) and any other through hdfs-native.

@@ -23,7 +23,7 @@ from submarine_jobs.storage.client_calls import (
 )
 from submarine_runtime.cluster_http import Access, simple_access
 from submarine_runtime.protocol import JobStore
-from submarine_runtime.storage import NotFoundError, WebHdfsStore, retry
+from submarine_runtime.storage import NotFoundError, Store, WebHdfsStore, retry
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -194,6 +194,10 @@ class WebHdfsStorage(ClientStorage):
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
         return container_store(path, self._webhdfs, self._user, self._access, self.prefix)
+
+    def open_store(self, path: str) -> Store:
+        """See ``Storage.open_store``."""
+        return WebHdfsStore(self._webhdfs, path, self._access)
 
 
 def container_store(

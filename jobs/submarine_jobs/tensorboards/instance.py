@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tensorboards.process import Process, require_tensorboard
 from submarine_jobs.tensorboards.scratch import Scratch
-from submarine_runtime.storage import StoreError, open_store
+from submarine_runtime.storage import StoreError
 from submarine_runtime.tensorboards import DiskQuota, DiskQuotaError, JobFiles
 from submarine_runtime.translation import _
 
@@ -175,7 +175,7 @@ def files_of(
     job: Job, folder: Path, quota: DiskQuota, check: Callable[[], None] = lambda: None
 ) -> JobFiles:
     """Return the local copies of a job's files, in a subdirectory named by its id."""
-    store = open_store(job.directory.storage.job_store(job.directory.path))
+    store = job.directory.storage.open_store(job.directory.path)
     return JobFiles(store, "", str(folder / job.id), quota, lambda: job.chief, check)
 
 
