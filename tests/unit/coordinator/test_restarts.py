@@ -379,3 +379,22 @@ def test_a_cause_is_identified_by_exception_file_and_line_or_by_exit_code() -> N
         "worker:1",
         memory,
     )
+
+
+def test_a_container_that_ends_before_its_last_checkpoint_is_saved() -> None:
+    """The restart is decided, and waits for the checkpoint: the task needs another container."""
+    sim = Simulation(orders(role("worker", 2), restart_in_place=True))
+    sim.run(sim.all_running)
+    sim.synced = False
+    agent = sim.agent("worker:1")
+    sim.finish(agent, "killed_by_signal")
+    sim.step()
+    assert sim.agent("worker:1") is agent
+    sim.synced = True
+    sim.kill("worker:1")
+    sim.run(lambda: sim.all_running() and sim.agent("worker:1") is not agent, 300.0)
+    (task,) = [task for task in sim.tasks if task.name == "worker:1"]
+    assert task.restarts == 1
+    sim.succeed()
+    sim.run(lambda: sim.ended, 30)
+    assert sim.reason() is EndReason.SUCCEEDED

@@ -9,7 +9,7 @@ from typing import Any
 
 from submarine_runtime.coordinator.machine import registration
 from submarine_runtime.coordinator.machine.faults import handle_fault
-from submarine_runtime.coordinator.machine.gang import release_container
+from submarine_runtime.coordinator.machine.gang import release_container, request_container
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
     MONITORED,
@@ -111,7 +111,11 @@ def container_ended(job: JobState, event: Event, now: float) -> None:
     done = was is Stage.ENDED and task.outcome is not None
     failed = job.pending_decision is not None and task.name in dict(job.pending_decision.failures)
     if done and job.phase is JobPhase.RUNNING and not failed:
-        return  # The program had ended, and its end is handled already.
+        # The program had ended, and its end is handled already. A restart that waited for the
+        # last checkpoint needs another container.
+        if task.start_requested:
+            request_container(job, task, now)
+        return
     reason = EndReason(event.get("reason") or EndReason.AGENT_LOST)
     detail = str(event.get("detail") or _("Its container ended."))
     handle_fault(job, task, now, Outcome(reason, detail[:1000]))
