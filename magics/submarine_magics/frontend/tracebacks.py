@@ -9,6 +9,7 @@ quotes the cell. Only cells that ran in this kernel and have the text of the bun
 from __future__ import annotations
 
 import linecache
+import re
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_magics.cells import NotebookCells
 
+#: Next steps for a terminal that a cell offers as magics. Messages that mean a terminal say so.
+_MAGICS = re.compile(r"`submarine (?=(?:doctor|login)\b[^`]*`(?! in a terminal))")
 _MAX_SENTENCE = 4000
 _MAX_LINE = 100_000
 
 
 def without_traceback(error: SubmarineError) -> SubmarineError:
-    """Add the method by which IPython shows ``error`` as one sentence; return ``error``."""
+    """Prepare an error for a cell, and return it.
+
+    IPython shows it as one sentence, in which the next step is a magic: ``%submarine login``.
+    """
+    error.fix = _MAGICS.sub("`%submarine ", error.fix)
+    error.args = tuple(_MAGICS.sub("`%submarine ", f"{text}") for text in error.args)
     if "_render_traceback_" not in error.__dict__:
         error.__dict__["_render_traceback_"] = lambda: sentence_lines(error)
     return error

@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import TicketError, UsageError
 from submarine_jobs.frontends import JobCard, LiveCards
 from submarine_jobs.frontends.job_displays import MAX_KEPT, MAX_LIVE
 from submarine_jobs.model import JobView
@@ -184,6 +184,14 @@ def test_an_error_is_shown_as_one_escaped_sentence_and_keeps_its_class() -> None
     assert type(error) is UsageError
     lines = error.__dict__["_render_traceback_"]()
     assert lines == ["\x1b[31mUsageError\x1b[39m: bad \ufffd]0;x\ufffd \ufffd Do this."]
+
+
+def test_a_refusal_offers_magics() -> None:
+    error = without_traceback(TicketError("Ticket expired"))
+    assert "Get one with `%submarine login` or kinit" in str(error)
+    assert "`%submarine doctor` shows details" in error.fix
+    fix = "Run `submarine login` in a terminal, and `submarine kernel install`."
+    assert str(without_traceback(UsageError("No.", fix))) == f"No. {fix}"
 
 
 def _view(state: State, **changes: Any) -> JobView:
