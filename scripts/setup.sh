@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow] [jupyterhub]`. What is there already is left alone, and a second run is
+# [frameworks] [airflow] [jupyterhub] [krb5]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
 # Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
-# distributed jobs, `airflow` for our DAG files, `jupyterhub` for those of several users. All but
-# `java` and `chromium` need `python`.
+# distributed jobs, `airflow` for our DAG files, `jupyterhub` for those of several users, `krb5` for
+# those of Kerberos that need MIT's KDC or a wrong clock. All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -258,12 +258,47 @@ setup_frameworks() {
   setup_horovod
 }
 
+# MIT's KDC and libfaketime, unpacked from Debian's packages beside the cached Hadoop: nothing is
+# installed, and no kinit is on the PATH. Without apt, the tests that need them are skipped.
+setup_krb5() {
+  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/krb5
+  [ ! -d "$place" ] || return 0
+  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg >/dev/null 2>&1; then
+    echo "set-up: no apt-get here: tests with MIT's KDC and a wrong clock are skipped"
+    return 0
+  fi
+  echo "set-up: unpacking MIT's KDC and libfaketime into $place"
+  draft=$place.new
+  rm -rf "$draft"
+  mkdir -p "$draft/packages"
+  unpack_krb5 || {
+    # The lists of packages may be older than the archive.
+    if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
+    unpack_krb5 || fail "apt-get could not download krb5-kdc, krb5-admin-server and libfaketime"
+  }
+  rm -r "$draft/packages"
+  mv "$draft" "$place"
+}
+
+# What is not installed, with its libraries; other dependencies are for the daemons' configuration.
+unpack_krb5() (
+  cd "$draft/packages"
+  plan=$(apt-get install --simulate --no-install-recommends krb5-kdc krb5-admin-server libfaketime) ||
+    return 1
+  missing=$(echo "$plan" |
+    sed -n 's/^Inst \([^ ]*\).*/\1/p' |
+    grep -E '^(krb5-(kdc|admin-server)|lib(gssapi|krb5|k5crypto|gssrpc|kdb5|kadm5|verto|ev[0-9]|faketime).*)$') || return 0
+  # shellcheck disable=SC2086
+  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq $missing || return 1
+  for package in *.deb; do dpkg -x "$package" "$draft"; done
+)
+
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | jupyterhub)
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | jupyterhub | krb5)
     "setup_$part" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "horovod, frameworks, airflow and jupyterhub" ;;
+    "horovod, frameworks, airflow, jupyterhub and krb5" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

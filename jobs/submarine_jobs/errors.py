@@ -32,7 +32,8 @@ ALLOW_TO_ACT = gettext_noop(
     "Its operator allows it with hadoop.proxyuser.NAME.hosts and .users (or .groups) in the "
     "core-site.xml of the NameNode and the ResourceManager."
 )
-
+#: Why MIT's library or the KDC refuses a clock: it is off, and the one for a ticket in the future.
+WRONG_CLOCK = r"[Cc]lock skew too great|[Tt]icket not yet valid"
 
 #: Fix for a certificate that is not accepted.
 TRUST_CA = gettext_noop(
@@ -146,11 +147,22 @@ class TicketError(StorageError):
                 reason=reason.rstrip(".")
             ),
             fix
+            or clock_fix(reason)
             or _(
                 "Get one with `submarine login` or kinit, or set keytab and principal; "
                 "`submarine doctor` shows details."
             ),
         )
+
+
+def clock_fix(reason: str) -> str:
+    """Return the fix if Kerberos refuses because of this machine's clock; else an empty text."""
+    if not re.search(WRONG_CLOCK, reason):
+        return ""
+    return _(
+        "Set the clock of this machine (NTP): it differs from that of the KDC by more than "
+        "Kerberos accepts, which is 5 minutes by default; `submarine doctor` shows by how much."
+    )
 
 
 class NoRoomError(StorageError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import make_ticket_cache
 from tests.kerberos.helpers import User
+from tests.kerberos.mit_kdc import shifted_clock
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -136,6 +138,22 @@ def test_a_wrong_authority(alice: User) -> None:
     assert time.monotonic() - began < 60
     checks = alice.run("doctor", env={"SUBMARINE_CONFIG": str(_config(alice, other))}).stdout
     assert "is not accepted" in checks
+
+
+@pytest.mark.parametrize("minutes", [10, -10])
+def test_a_clock_that_is_off(alice: User, minutes: int) -> None:
+    """Of the client, while all other processes have the right time."""
+    wrong = shifted_clock(60 * minutes)
+    done = alice.run("run", alice.file("x.py", "1"), "--memory", "256M", env=wrong)
+    assert done.returncode == 3, done.stdout + done.stderr
+    sentence = "The cluster requires a Kerberos ticket: Clock skew too great. Set the clock of this"
+    assert sentence in done.stderr
+    assert "`submarine login`" not in done.stderr
+    assert "Traceback" not in done.stderr
+    checks = alice.run("doctor", env=wrong).stdout
+    side = "ahead of" if minutes > 0 else "behind"
+    assert re.search(rf"error +clock +This clock is (59\d|60\d) s {side} the ResourceM", checks)
+    assert "Synchronize both with NTP" in checks
 
 
 def _config(user: User, ca: Path) -> Path:

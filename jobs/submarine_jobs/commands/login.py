@@ -7,7 +7,7 @@ import getpass
 import click
 
 from submarine_jobs.commands.grammar import Verb
-from submarine_jobs.errors import ClusterError, UsageError
+from submarine_jobs.errors import ClusterError, UsageError, clock_fix
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import use_container_cache
 from submarine_jobs.text import duration, printable
@@ -45,7 +45,8 @@ def login(frontend: Frontend, /, principal: str | None) -> Outcome:
             _("There is no ticket for {principal}: {error}.").format(
                 principal=printable(principal, 200), error=str(exc).rstrip(".")
             ),
-            _("Check name, realm and password, and that the KDC in krb5.conf is up."),
+            clock_fix(str(exc))
+            or _("Check name, realm and password, and that the KDC in krb5.conf is up."),
         ) from exc
     text = _("{principal} has a ticket for {lifetime}.").format(
         principal=state.principal, lifetime=duration(state.lifetime)

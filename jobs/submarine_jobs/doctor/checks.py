@@ -9,9 +9,10 @@ from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
 from submarine_jobs.doctor.site import site
 
-#: Required: a configuration; a reachable cluster; a ResourceManager that answers.
+#: Required: a configuration; open ports; a ticket; a reachable cluster; a ResourceManager that answers.
 _CONFIGURED = ("hadoop configuration",)
-_SIGNED_IN = (*_CONFIGURED, "ports", "kerberos ticket")
+_PORTS = (*_CONFIGURED, "ports")
+_SIGNED_IN = (*_PORTS, "kerberos ticket")
 _REACHED = (*_SIGNED_IN, "proxy user")
 _ANSWERS = (*_REACHED, "resource manager")
 
@@ -42,7 +43,7 @@ CHECKS: tuple[Check, ...] = (
     Check("hdfs acls", authorization.hdfs_acls, cluster=True, needs=(*_REACHED, "hdfs")),
     Check("webhdfs", cluster.webhdfs, cluster=True, needs=_REACHED, node=True),
     Check("names", machine.names, node=True),
-    Check("clock", cluster.clock, cluster=True, needs=_ANSWERS, node=True),
+    Check("clock", cluster.clock, cluster=True, needs=_PORTS, node=True),
     Check("python", machine.job_python, node=True),
     Check("python on the nodes", machine.python_reach, cluster=True, needs=_CONFIGURED),
     Check("gpu driver", gpu.driver, seconds=40.0, node=True),

@@ -17,6 +17,8 @@ from submarine_runtime.yarn import find_queue, largest_node, nodes_of, queues_of
 
 _TIMEOUT = 5.0
 MAX_SKEW = 30.0
+#: The default of Kerberos.
+_KERBEROS_SKEW = 300.0
 
 
 def resourcemanager(context: DoctorContext) -> Finding:
@@ -46,8 +48,17 @@ def resourcemanager(context: DoctorContext) -> Finding:
 
 def clock(context: DoctorContext) -> Finding:
     """Compare the clock of this machine with that of the ResourceManager."""
+    access, extra = context.yarn.identity.access, {}
+    if context.conf.kerberos:
+        # A wrong clock prevents the sign-in. The refusal of an invalid token has the time, that of
+        # a request without any has not.
+        access, extra = Access(ca=access.ca), {"X-Hadoop-Delegation-Token": "none"}
+    client = HttpClient(context.conf.resourcemanagers, access=access, timeout=_TIMEOUT)
     before = time.time()
-    headers = _get(context.yarn.rm.url, "/ws/v1/cluster/info", context.yarn.identity.access).headers
+    try:
+        headers = client.request("GET", "/ws/v1/cluster/info", headers=extra).headers
+    except NoAnswerError as exc:
+        return skipped(_("The ResourceManager does not answer: {error}.").format(error=exc))
     now = (before + time.time()) / 2
     stamp = headers.get("date")
     if not stamp:
@@ -57,7 +68,8 @@ def clock(context: DoctorContext) -> Finding:
     except ValueError:
         return skipped(_("The ResourceManager's time cannot be read."))
     if abs(skew) > MAX_SKEW:
-        return warning(
+        refused = context.conf.kerberos and abs(skew) > _KERBEROS_SKEW
+        return (error if refused else warning)(
             (
                 _("This clock is {skew:.0f} s ahead of the ResourceManager's.")
                 if skew > 0
