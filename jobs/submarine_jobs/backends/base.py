@@ -260,6 +260,9 @@ class Backend(ABC):
         """
         return None
 
+    def keep_credentials(self) -> None:  # noqa: B027 - a backend may have none
+        """Renew the user's own credentials while this process runs, where that is possible."""
+
     @property
     def token_interval(self) -> float:
         """Seconds between two deliveries of ``fresh_tokens`` to a job; 0: none."""

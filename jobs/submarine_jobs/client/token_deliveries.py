@@ -102,9 +102,12 @@ class TokenDeliveries:
         return interval / 2
 
     def _interval(self, job: Job | None) -> float:
+        """Return seconds between two deliveries; keep the user's credentials, which obtain them."""
         try:
             backend = job.backend if job is not None else self._session.backend()
-            return backend.token_interval
+            if interval := backend.token_interval:
+                backend.keep_credentials()
+            return interval
         except SubmarineError:
             return 0.0
 

@@ -9,7 +9,8 @@ from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
 from submarine_jobs.doctor.site import site
 
-#: Required: a configuration; open ports; a ticket; a reachable cluster; a ResourceManager that answers.
+#: Required: a configuration; open ports; a ticket; permission to act for the user; a
+#: ResourceManager that answers.
 _CONFIGURED = ("hadoop configuration",)
 _PORTS = (*_CONFIGURED, "ports")
 _SIGNED_IN = (*_PORTS, "kerberos ticket")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ssl
 from urllib.parse import urlsplit
 
+from submarine_jobs.backends.yarn.cluster import cached_ticket
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import TRUST_CA, ConfigError
 from submarine_jobs.model import format_duration
 from submarine_jobs.storage import check_job_root
-from submarine_jobs.text import duration
+from submarine_jobs.text import duration, timestamp
 from submarine_runtime.cluster_http import HttpClient, NoAnswerError, connect
 from submarine_runtime.kerberos import HDFS_TOKEN, RM_TOKEN, gssapi_problem
 from submarine_runtime.translation import _
@@ -54,17 +55,27 @@ def ticket(context: DoctorContext) -> Finding:
     state = identity.ticket()  # TicketError has the fix.
     user = identity.user
     lifetime = duration(state.lifetime)
-    if state.lifetime < _SOON and context.profile.keytab is None:
+    cached = cached_ticket() if context.profile.keytab is None else None
+    renewed = cached is not None and cached.can_be_renewed
+    if state.lifetime < _SOON and context.profile.keytab is None and not renewed:
         return warning(
-            _("The ticket of {principal} expires in {lifetime}.").format(
+            _("The ticket of {principal} expires in {lifetime} and cannot be renewed.").format(
                 principal=state.principal, lifetime=lifetime
             ),
             _("Get a new one with `submarine login` or kinit, or set keytab and principal."),
         )
+    valid = _("{principal} is {user} on the cluster; the ticket is valid for {lifetime}").format(
+        principal=state.principal, user=user, lifetime=lifetime
+    )
+    if cached is None:
+        return ok(f"{valid}.")
+    if not renewed:
+        return ok(_("{valid} and cannot be renewed.").format(valid=valid))
     return ok(
-        _("{principal} is {user} on the cluster; the ticket is valid for {lifetime}.").format(
-            principal=state.principal, user=user, lifetime=lifetime
-        )
+        _(
+            "{valid}, and is renewed until {time} while a command waits, a kernel shows a job or "
+            "the Jupyter server runs."
+        ).format(valid=valid, time=timestamp(cached.renewable_until))
     )
 
 

@@ -35,6 +35,7 @@ from submarine_jobs.backends.yarn.cluster import (
     APPS,
     FRESH,
     NODES,
+    RENEWAL,
     SCHEDULER,
     HadoopConf,
     Identity,
@@ -122,7 +123,9 @@ class YarnBackend(Backend):
     def rm(self) -> ResourceManager:
         """The ResourceManager's REST interface."""
         urls, access = self.conf.resourcemanagers, self.identity.access
-        return ResourceManager(urls, timeout=self.profile.timeout, access=access)
+        return ResourceManager(
+            urls, timeout=self.profile.timeout, access=access, problem=self.identity.problem
+        )
 
     @cached_property
     def _tokens(self) -> TokenSource:
@@ -131,6 +134,11 @@ class YarnBackend(Backend):
     def fresh_tokens(self) -> FreshTokens | None:
         """See ``Backend.fresh_tokens``: delegation tokens, the same for all jobs."""
         return FreshTokens(self._tokens.text()) if self.identity.kerberos else None
+
+    def keep_credentials(self) -> None:
+        """See ``Backend.keep_credentials``: the ticket of the user's own cache."""
+        if self.identity.uses_cache:
+            RENEWAL.start()
 
     @property
     def token_interval(self) -> float:

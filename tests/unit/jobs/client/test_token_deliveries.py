@@ -23,7 +23,11 @@ class Backend:
     def __init__(self, interval: float, failures: int = 0) -> None:
         self.token_interval, self.failures = interval, failures
         self.requests = 0
+        self.keeps = False
         self.user = getpass.getuser()
+
+    def keep_credentials(self) -> None:
+        self.keeps = True
 
     def fresh_tokens(self) -> FreshTokens:
         self.requests += 1
@@ -79,6 +83,7 @@ def test_tokens_are_written_until_the_end(job: Any) -> None:
 def test_an_old_job_receives_tokens_at_once(tmp_path: Path) -> None:
     job: Any = Job("a", Backend(3600.0), tmp_path)
     TokenDeliveries(job).keep(job.id, time.time() - 4000, job)
+    assert job.backend.keeps
     until(lambda: written(job) == "tokens1", "a delivery")
 
 
@@ -108,6 +113,7 @@ def test_jobs_that_need_none_have_no_thread(tmp_path: Path) -> None:
     deliveries = TokenDeliveries(job)
     deliveries.keep(job.id, 0.0, job)
     assert deliveries.receivers == []
+    assert not job.backend.keeps
     assert job.backend.requests == 0
 
 

@@ -27,6 +27,12 @@ from .tags import (
     added_tags as added_tags,
     tag_of as tag_of,
 )
+from .ticket_cache import (
+    CachedTicket as CachedTicket,
+    cached_ticket as cached_ticket,
+    renew_ticket as renew_ticket,
+)
+from .ticket_renewal import RENEWAL as RENEWAL, TicketRenewal as TicketRenewal
 from .token_file import (
     client_tokens as client_tokens,
     token_file_name as token_file_name,

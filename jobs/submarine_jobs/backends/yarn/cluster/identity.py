@@ -12,6 +12,7 @@ from functools import cached_property
 
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
+from submarine_jobs.backends.yarn.cluster.ticket_cache import ticket_problem
 from submarine_jobs.backends.yarn.cluster.token_file import token_file_name
 from submarine_jobs.errors import ConfigError, TicketError
 from submarine_jobs.model import Profile, container_directory, hadoop_user
@@ -85,8 +86,12 @@ class Identity:
             try:
                 self._checked = now, credential_state(self.credential)
             except GssError as exc:
-                raise TicketError(str(exc)) from exc
+                raise TicketError(self.problem(exc)) from exc
         return self._checked[1]
+
+    def problem(self, error: Exception) -> str:
+        """Return why a sign-in failed; GSSAPI does not say when a ticket has expired."""
+        return ticket_problem(error) if self.credential == Credential() else str(error)
 
     @cached_property
     def _token_file(self) -> TokenFile | None:
@@ -141,6 +146,11 @@ class Identity:
                 ),
                 _("Get a ticket of {user} with `%submarine login {user}`.").format(user=self.user),
             )
+
+    @property
+    def uses_cache(self) -> bool:
+        """Whether tickets are those of the user's own cache."""
+        return self.kerberos and self.credential == Credential() and self.tokens is None
 
     @property
     def process_wide(self) -> bool:

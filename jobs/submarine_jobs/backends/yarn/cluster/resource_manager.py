@@ -6,7 +6,7 @@ the active ResourceManager; the parser is there too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -35,9 +35,19 @@ class ResourceManager:
         Seconds for one request, including all attempts.
     access
         Authentication and certificates.
+    problem
+        Returns why a sign-in failed.
     """
 
-    def __init__(self, urls: Sequence[str], *, timeout: float, access: Access) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        timeout: float,
+        access: Access,
+        problem: Callable[[Exception], str] = str,
+    ) -> None:
+        self._problem = problem
         self._client = ResourceManagerClient(
             urls, access=access, timeout=timeout, deadline=timeout, keep_alive=True
         )
@@ -154,7 +164,7 @@ class ResourceManager:
         try:
             return self._client.request(method, path, query, content, limit=MAX_RESPONSE)
         except SignInError as exc:
-            raise TicketError(str(exc)) from exc
+            raise TicketError(self._problem(exc)) from exc
         except NoAnswerError as exc:
             raise ClusterError(
                 _("The ResourceManager at {urls} does not answer: {failure}.").format(

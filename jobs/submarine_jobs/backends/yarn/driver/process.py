@@ -28,7 +28,7 @@ from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, wr
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
 from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, skein_jar
 from submarine_jobs.backends.yarn.driver.start_log import start_error
-from submarine_jobs.backends.yarn.driver.tickets import driver_tickets
+from submarine_jobs.backends.yarn.driver.tickets import TICKET_COPY, driver_tickets
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.files import replace_file
@@ -177,8 +177,9 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
 def stop_directory(directory: Path) -> bool:
     """Stop the driver of ``directory`` by its pid; return whether there was one."""
     running = read_running(directory)
-    with contextlib.suppress(OSError):
-        (directory / "driver.json").unlink()
+    for name in ("driver.json", TICKET_COPY):
+        with contextlib.suppress(OSError):
+            (directory / name).unlink()
     if running is None:
         return False
     with contextlib.suppress(psutil.Error):

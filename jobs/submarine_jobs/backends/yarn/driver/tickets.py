@@ -1,12 +1,14 @@
 """The Kerberos tickets or delegation tokens of the driver: options and environment of its JVM.
 
-Java reads ticket caches of type FILE only, and no ``KRB5_CONFIG``. A cache of another type is
-copied to the directory of the driver before each call.
+Java reads ticket caches of type FILE only, and neither ``KRB5_CONFIG`` nor ``default_ccache_name``.
+A cache that ``KRB5CCNAME`` does not name as a file is copied to the directory of the driver before
+each call. The copy is deleted when the driver is stopped or replaced.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +21,8 @@ from submarine_jobs.errors import TicketError
 from submarine_jobs.model import Profile
 from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE, Credential, GssError, copy_to_cache
 
-_CACHE = "krb5cc"
+#: Name of the copy in the directory of the driver.
+TICKET_COPY = "krb5cc"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class DriverTickets:
     env
         Variables of the JVM.
     copied
-        The cache that ``refresh`` writes; empty: the JVM reads the user's own, or a keytab.
+        The cache file that ``refresh`` writes; empty: the JVM reads the user's own, or a keytab.
     token_file
         Delegation tokens that the JVM reads once, at its start; empty: it uses tickets.
     """
@@ -57,16 +60,23 @@ class DriverTickets:
     def refresh(self) -> None:
         """Copy the user's ticket for the JVM, if it cannot read the cache.
 
+        The copy has mode 0600. It is replaced by a rename, because the JVM may be reading it.
+
         Raises
         ------
         TicketError
             If there is no valid ticket.
         """
-        if self.copied:
-            try:
-                copy_to_cache(Credential(), self.copied)
-            except GssError as exc:
-                raise TicketError(str(exc)) from exc
+        if not self.copied:
+            return
+        new = f"{self.copied}.{secrets.token_hex(6)}"
+        try:
+            copy_to_cache(Credential(), f"FILE:{new}")
+            os.replace(new, self.copied)
+        except GssError as exc:
+            raise TicketError(str(exc)) from exc
+        finally:
+            Path(new).unlink(missing_ok=True)
 
 
 def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> DriverTickets:
@@ -93,8 +103,8 @@ def driver_tickets(profile: Profile, conf: HadoopConf, directory: Path) -> Drive
     kind, _colon, path = os.environ.get("KRB5CCNAME", "").rpartition(":")
     if path and kind in ("", "FILE"):
         return DriverTickets(options, env={"KRB5CCNAME": path})
-    copy = str(directory / _CACHE)
-    return DriverTickets(options, env={"KRB5CCNAME": copy}, copied=f"FILE:{copy}")
+    copy = str(directory / TICKET_COPY)
+    return DriverTickets(options, env={"KRB5CCNAME": copy}, copied=copy)
 
 
 def ticket_source(profile: Profile) -> str:
