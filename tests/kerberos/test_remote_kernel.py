@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,8 @@ def test_it_watches_by_tokens_and_loses_nothing(
     assert "hello from a job" in shown(notebook.good(f"%submarine logs {job}"))
     # The owner of the kernel delivers fresh tokens, which an existing session uses at once.
     first = printed(notebook, f"{SESSION}print(present())")
+    provisioner: Any = notebook.manager.provisioner
+    assert kernel_job.id in provisioner._session.token_deliveries.receivers
     assert deliver(kernel_job, session.backend())
     until(lambda: printed(notebook, "print(present())") != first)
     listed = "print([record.job_id for record in session.jobs(9)])"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE
+from submarine_runtime import kerberos
 
 _ID, _CACHE_NAME = "CONTAINER_ID", "KRB5CCNAME"
 #: Name of the file in which YARN gives a container the tokens of its application.
@@ -22,9 +22,10 @@ def container_directory() -> Path | None:
 
     None, too, where another service than YARN provides the token file of this process.
     """
-    tokens = Path(os.environ.get(TOKEN_FILE_VARIABLE, ""))
-    in_container = _ID in os.environ and tokens.name == _TOKENS
-    return tokens.parent if in_container else None
+    if _ID not in os.environ:
+        return None  # Each command asks: the module with the name below is not loaded then.
+    tokens = Path(os.environ.get(kerberos.TOKEN_FILE_VARIABLE, ""))
+    return tokens.parent if tokens.name == _TOKENS else None
 
 
 def use_container_cache() -> None:

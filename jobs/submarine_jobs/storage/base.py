@@ -12,11 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import AclsDisabledError, StorageError
+from submarine_runtime import storage as runtime_storage
 from submarine_runtime.protocol import JobStore
-from submarine_runtime.storage import Store, open_store
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.storage import Store
 
 #: Modes of files and directories: for their owner only, or also for the entries of an ACL, whose
 #: mask is the middle digit.
@@ -183,7 +187,7 @@ class Storage(ABC):
 
         It signs in as this process does: containers have tokens in place of a ticket.
         """
-        return open_store(self.job_store(path))
+        return runtime_storage.open_store(self.job_store(path))
 
     def acl(self, path: str) -> Acl:
         """Return the ACL of a path.
