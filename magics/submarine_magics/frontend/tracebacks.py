@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from submarine_magics.cells import NotebookCells
 
 #: Next steps for a terminal that a cell offers as magics. Messages that mean a terminal say so.
-_MAGICS = re.compile(r"`submarine (?=(?:doctor|login)\b[^`]*`(?! in a terminal))")
+_MAGICS = re.compile(
+    r"(?<!in a terminal )`submarine (?=(?:doctor|login)\b[^`]*`(?! in a terminal))"
+)
 _MAX_SENTENCE = 4000
 _MAX_LINE = 100_000
 

@@ -192,6 +192,8 @@ def test_a_refusal_offers_magics() -> None:
     assert "`%submarine doctor` shows details" in error.fix
     fix = "Run `submarine login` in a terminal, and `submarine kernel install`."
     assert str(without_traceback(UsageError("No.", fix))) == f"No. {fix}"
+    both = "Get a ticket with `%submarine login` (in a terminal `submarine login`)."
+    assert str(without_traceback(UsageError("No.", both))) == f"No. {both}"
 
 
 def _view(state: State, **changes: Any) -> JobView:
