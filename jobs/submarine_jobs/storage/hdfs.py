@@ -199,7 +199,7 @@ class HdfsStorage(ClientStorage):
 
     def open_store(self, path: str) -> Store:
         """See ``Storage.open_store``."""
-        return WebHdfsStore(self._webhdfs, path, self._access)
+        return WebHdfsStore(self._webhdfs, path, self._access, self._timeout / 2)
 
     def _write_data(self, client: Any, path: str, data: bytes, mode: int) -> None:
         """Write a small file through WebHDFS (10 to 30 ms) and any other through hdfs-native.
@@ -259,6 +259,7 @@ def hdfs_storage(
     access: Access | None = None,
     process_wide: bool | None = None,
     timeout: float = 20.0,
+    gateway: bool = False,
 ) -> HdfsStorage | WebHdfsStorage:
     """Return the storage for a user: hdfs-native for the process's user, WebHDFS for any other.
 
@@ -283,11 +284,13 @@ def hdfs_storage(
         Whether hdfs-native acts as this user; None: if the user is that of the environment.
     timeout
         Time limit of one call in seconds.
+    gateway
+        Whether ``webhdfs`` is an HttpFS gateway, which is then used for all files.
     """
     storage: HdfsStorage | WebHdfsStorage
     if process_wide is None:
         process_wide = user is None or user == hadoop_user()
-    if process_wide:
+    if process_wide and not gateway:
         storage = HdfsStorage(
             default_fs,
             conf_dir=conf_dir,
@@ -298,7 +301,12 @@ def hdfs_storage(
         )
     else:
         storage = WebHdfsStorage(
-            default_fs, webhdfs=webhdfs, user=hadoop_user(user), access=access, timeout=timeout
+            default_fs,
+            webhdfs=webhdfs,
+            user=hadoop_user(user),
+            access=access,
+            timeout=timeout,
+            gateway=gateway,
         )
     storage.addresses = frozenset(address.lower() for address in addresses)
     return storage

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -46,6 +47,8 @@ class WebHdfsStorage(ClientStorage):
         Authentication and certificates; None: simple authentication of the user.
     timeout
         Time limit of one call in seconds.
+    gateway
+        Whether ``webhdfs`` is an HttpFS gateway.
     """
 
     def __init__(
@@ -56,10 +59,12 @@ class WebHdfsStorage(ClientStorage):
         user: str,
         access: Access | None = None,
         timeout: float = 20.0,
+        gateway: bool = False,
     ) -> None:
         super().__init__(default_fs, timeout)
         self._webhdfs = list(webhdfs)
         self._user = user
+        self._gateway = gateway
         self._access = access or simple_access(user)
 
     def _make_client(self, *, shared: bool) -> WebHdfsStore:
@@ -74,7 +79,8 @@ class WebHdfsStorage(ClientStorage):
                     "HADOOP_USER_NAME={user} for the whole process."
                 ).format(user=self._user),
             )
-        return WebHdfsStore(self._webhdfs, "", self._access, self._timeout, shared=shared)
+        access, gateway = self._access, self._gateway
+        return WebHdfsStore(self._webhdfs, "", access, self._timeout, shared, gateway)
 
     @cached_property
     def _client(self) -> WebHdfsStore:
@@ -193,11 +199,13 @@ class WebHdfsStorage(ClientStorage):
 
     def job_store(self, path: str) -> JobStore:
         """See ``Storage.job_store``."""
-        return container_store(path, self._webhdfs, self._user, self._access, self.prefix)
+        store = container_store(path, self._webhdfs, self._user, self._access, self.prefix)
+        return replace(store, gateway=self._gateway)
 
     def open_store(self, path: str) -> Store:
         """See ``Storage.open_store``."""
-        return WebHdfsStore(self._webhdfs, path, self._access)
+        access, gateway = self._access, self._gateway
+        return WebHdfsStore(self._webhdfs, path, access, self._timeout, gateway=gateway)
 
 
 def container_store(

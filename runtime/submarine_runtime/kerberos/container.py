@@ -83,6 +83,14 @@ class WebHdfsTokens(TokenAuthentication):
         query["delegation"] = text
 
 
+class GatewayTokens(WebHdfsTokens):
+    """Sign in to an HttpFS gateway, which does not accept the tokens of the NameNode."""
+
+    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
+        kinds = sorted(WEBHDFS_TOKENS)
+        TokenAuthentication.__init__(self, file, *kinds, token_interval=token_interval)
+
+
 class ResourceManagerTokens(TokenAuthentication):
     """Sign in to the ResourceManager."""
 
@@ -96,7 +104,7 @@ class ResourceManagerTokens(TokenAuthentication):
 
 def namenode_access(store: JobStore) -> Access:
     """Return the access to WebHDFS."""
-    return _access(store, WebHdfsTokens)
+    return _access(store, GatewayTokens if store.gateway else WebHdfsTokens)
 
 
 def resourcemanager_access(store: JobStore) -> Access:

@@ -26,6 +26,7 @@ def fetch_tokens(
     access: Access,
     renewer: str,
     timeout: float = 20.0,
+    gateway: bool = False,
 ) -> list[Token]:
     """Return a token of the NameNode and one of the ResourceManager.
 
@@ -37,6 +38,8 @@ def fetch_tokens(
         User who may renew the tokens.
     timeout
         Seconds for each request.
+    gateway
+        Whether ``namenodes`` is an HttpFS gateway, whose own token is then returned.
 
     Raises
     ------
@@ -45,7 +48,9 @@ def fetch_tokens(
     """
     query = {"op": "GETDELEGATIONTOKEN", "renewer": renewer}
     answer = _ask(namenodes, access, timeout, "GET", "/webhdfs/v1/", query)
-    hdfs = _token(answer.json_object().get("Token"), "urlString", HDFS_TOKEN, answer)
+    hdfs = _token(
+        answer.json_object().get("Token"), "urlString", "" if gateway else HDFS_TOKEN, answer
+    )
     path = "/ws/v1/cluster/delegation-token"
     body = json.dumps({"renewer": renewer}).encode()
     answer = _ask(resourcemanagers, access, timeout, "POST", path, {}, body)
@@ -71,7 +76,8 @@ def tokens_by_keytab(config: JobStore, resourcemanagers: Sequence[str], keytab: 
     """
     cache = f"MEMORY:submarine-{config.principal}"
     access = Access(Negotiation(Credential(config.principal, keytab, cache)), config.ca)
-    return fetch_tokens(config.webhdfs, resourcemanagers, access, config.user or "")
+    urls = config.webhdfs, resourcemanagers
+    return fetch_tokens(*urls, access, config.user or "", gateway=config.gateway)
 
 
 def _ask(

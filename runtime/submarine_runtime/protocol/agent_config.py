@@ -51,6 +51,8 @@ class JobStore:
     ca
         Certificates of the authorities that sign those of the cluster's servers, in PEM; empty:
         those of the node.
+    gateway
+        Whether ``webhdfs`` is an HttpFS gateway, which has tokens of its own.
     shared
         Whether new files are readable by the users and groups in the directory's default ACL.
     """
@@ -64,6 +66,7 @@ class JobStore:
     principal: str = ""
     token_interval: float = 0.0
     ca: str = ""
+    gateway: bool = False
     shared: bool = False
 
     @property

@@ -11,7 +11,7 @@ import http.client
 import os
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Iterable, Iterator, Mapping, Sequence
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from submarine_runtime.cluster_http import (
     MAX_ANSWER_BYTES,
@@ -85,6 +85,8 @@ class WebHdfsStore(Store):
         Create files below ``root`` with mode 640 and directories with 750, not 600 and 700. Below
         a default ACL the middle digit is the mask of the inherited entries, so a file with mode 600
         stays private there, and the group gets what the default ACL gives it.
+    gateway
+        Whether the server is an HttpFS gateway: it redirects to itself, and signs no redirect.
     """
 
     publish_cost = CREATE_OPERATIONS + 1
@@ -97,6 +99,7 @@ class WebHdfsStore(Store):
         access: Access,
         timeout: float = 20.0,
         shared: bool = False,
+        gateway: bool = False,
     ) -> None:
         super().__init__()
         if not urls:
@@ -105,6 +108,8 @@ class WebHdfsStore(Store):
         self._timeout = timeout
         self._ca = access.ca
         self._shared = shared
+        self._gateway = gateway
+        self._authentication = access.authentication
         self._http = HttpClient(
             urls, access=access, timeout=timeout, standby=_standby, on_request=self._count
         )
@@ -112,7 +117,8 @@ class WebHdfsStore(Store):
     @classmethod
     def of_container(cls, store: JobStore, timeout: float) -> WebHdfsStore:
         """Return the client of a job directory in a container."""
-        return cls(store.webhdfs, store.path, namenode_access(store), timeout, store.shared)
+        access = namenode_access(store)
+        return cls(store.webhdfs, store.path, access, timeout, store.shared, store.gateway)
 
     def _count(self) -> None:
         self.operations += 1
@@ -139,12 +145,19 @@ class WebHdfsStore(Store):
         query = {"offset": str(offset)} if offset else {}
         if length is not None:
             query["length"] = str(length)
+        if self._gateway:  # Otherwise the answer is the whole file.
+            query["noredirect"] = "true"
         answer = self.call("GET", path, "OPEN", query)
-        if answer.status not in REDIRECTS:
+        location = answer.headers.get("location", "")
+        if self._gateway:
+            location = str(answer.json_object().get("Location") or "")
+        elif answer.status not in REDIRECTS:
             yield answer.body
             return
-        location = answer.headers.get("location", "")
-        with _errors(path), _datanode("GET", location, self._timeout, self._ca) as response:
+        location, headers = self._signed(location, path, {})
+        with _errors(path), _datanode(
+            "GET", location, self._timeout, self._ca, headers=headers
+        ) as response:
             while block := response.read(COPY_BYTES):
                 yield block
 
@@ -157,7 +170,7 @@ class WebHdfsStore(Store):
 
         A DataNode completes the file with the received data if the client disconnects (tested).
         """
-        return Upload(self._location(path), self._timeout, self._ca)
+        return Upload(*self._signed(self._location(path), path, _UPLOAD), self._timeout, self._ca)
 
     def stat(self, path: str) -> Entry | None:
         """See ``Store.stat``."""
@@ -246,8 +259,8 @@ class WebHdfsStore(Store):
 
     def create(self, path: str, blocks: Any, length: int) -> None:
         """Write a file or replace it, without a temporary name."""
-        headers = {**_UPLOAD, "Content-Length": str(length)}
-        location = self._location(path)
+        location, headers = self._signed(self._location(path), path, _UPLOAD)
+        headers["Content-Length"] = str(length)
         with _datanode("PUT", location, self._timeout, self._ca, body=blocks, headers=headers):
             pass
 
@@ -263,6 +276,20 @@ class WebHdfsStore(Store):
             )
         self.operations += CREATE_OPERATIONS - 1
         return answer.headers.get("location", "")
+
+    def _signed(
+        self, location: str, path: str, headers: Mapping[str, str]
+    ) -> tuple[str, dict[str, str]]:
+        """Return the target of a redirect and its headers; NameNodes have signed it already."""
+        signed, place = dict(headers), urlsplit(self._http.url).netloc
+        if not self._gateway or not location.startswith(f"{self._http.url}/"):
+            return location, signed
+        base, _mark, text = location.partition("?")
+        query = dict(parse_qsl(text, keep_blank_values=True))
+        with _errors(path):
+            host = urlsplit(location).hostname or ""
+            self._authentication.sign(host, place, query, signed)
+        return f"{base}?{urlencode(query)}", signed
 
     def _rename(self, temporary: str, path: str) -> bool:
         answer = self.call("PUT", temporary, "RENAME", {"destination": self._full(path)})
@@ -389,7 +416,7 @@ def _datanode(
 class Upload(Appender):
     """The body of a PUT, sent in chunks over one connection as data arrives."""
 
-    def __init__(self, url: str, timeout: float, ca: str) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], timeout: float, ca: str) -> None:
         try:
             self._connection, parts = connect(url, timeout, ca)
         except BadUrlError as exc:
@@ -398,7 +425,8 @@ class Upload(Appender):
         try:
             with self._sending():
                 self._connection.putrequest("PUT", f"{parts.path}?{parts.query}")
-                self._connection.putheader("Content-Type", _UPLOAD["Content-Type"])
+                for name, value in headers.items():
+                    self._connection.putheader(name, value)
                 self._connection.putheader("Transfer-Encoding", "chunked")
                 self._connection.endheaders()
         except StoreError:

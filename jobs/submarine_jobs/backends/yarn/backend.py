@@ -66,6 +66,7 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.model import (
     JobSpec,
+    Profile,
     Sharing,
     check_user_name,
     format_duration,
@@ -104,7 +105,7 @@ class YarnBackend(Backend):
         directory = self.profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
         if not directory:
             raise no_cluster()
-        conf = HadoopConf(Path(directory))
+        conf = HadoopConf(Path(directory), _gateway(self.profile))
         if conf.kerberos:
             use_container_cache()
         return conf
@@ -390,3 +391,23 @@ class YarnBackend(Backend):
             "user": self.user,
             "page": f"{self.rm.url}/cluster/app/{application_id}",
         }
+
+
+def _gateway(profile: Profile) -> str:
+    """Return the base URL of the profile's HttpFS gateway; empty: there is none.
+
+    Raises
+    ------
+    ConfigError
+        If the setting is not the address of a server.
+    """
+    url = profile.settings.get("httpfs", "").rstrip("/")
+    scheme, _colon, place = url.partition("://")
+    if url and (scheme not in ("http", "https") or not place or "/" in place):
+        raise ConfigError(
+            _("The setting httpfs is {url!r}, which is not the address of a server.").format(
+                url=url[:200]
+            ),
+            _("Write for example https://gateway.example.com:14000."),
+        )
+    return url

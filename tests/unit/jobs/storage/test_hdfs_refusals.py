@@ -61,3 +61,23 @@ def test_a_service_that_may_not_act_for_a_user_is_named(name: str) -> None:
     assert isinstance(error, NoAccessError)
     assert error.message == "The cluster does not allow hub to act for ann."
     assert "hadoop.proxyuser.NAME.hosts" in error.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (
+            "HDFS refused /user/ann/a: User:hdfs not allowed to do 'DECRYPT_EEK' on 'key'",
+            "Use a directory outside of encryption zones, or ask for access to the zone's key.",
+        ),
+        (
+            'OperationFailed("File is in an HDFS encryption zone but no KMS provider is configured '
+            '(set `hadoop.security.key.provider.path` in core-site.xml)")',
+            "Name the key server in core-site.xml: hadoop.security.key.provider.path.",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_decrypted_is_named(text: str, fix: str) -> None:
+    error = storage_error("read", _URL, RuntimeError(text))
+    assert error.message == f"Cannot read {_URL}, which lies in an encryption zone: {text}."
+    assert error.fix == fix

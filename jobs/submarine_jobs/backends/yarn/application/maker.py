@@ -59,6 +59,7 @@ class ApplicationMaker:
             user=self._profile.proxy_user or "",
             owner=submission.agent.record.user,
             private=self._conf.kerberos,
+            file_systems=self._conf.token_file_systems,
             share=submission.spec.share,
         )
 

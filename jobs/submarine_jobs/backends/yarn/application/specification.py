@@ -88,6 +88,8 @@ class Application:
         does not know who opens it.
     share
         The entries of ``--share``.
+    file_systems
+        URLs of other file systems of which the containers get tokens.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Application:
     owner: str = ""
     private: bool = False
     share: tuple[str, ...] = ()
+    file_systems: tuple[str, ...] = ()
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the JSON form of skein."""
@@ -107,6 +110,7 @@ class Application:
         share, private = Sharing.of(fields.pop("share")), fields.pop("private")
         owner = fields.pop("owner")
         fields["tags"] = sorted(self.tags)
+        fields["file_systems"] = list(self.file_systems)
         if self.share or private:
             lists = {name: list(names) for name, names in share._asdict().items()}
             # skein's page of the master has a list of users only; it may know the owner by another

@@ -19,4 +19,5 @@ def default_file_system(profile: Profile, conf: HadoopConf, identity: Identity) 
         access=identity.file_system_access,
         process_wide=identity.process_wide,
         timeout=profile.timeout,
+        gateway=bool(conf.gateway),
     )

@@ -39,6 +39,8 @@ class HadoopConf:
     ----------
     directory
         Contains core-site.xml and the other files.
+    gateway
+        Base URL of an HttpFS gateway, which is used in place of WebHDFS; empty: none.
 
     Raises
     ------
@@ -46,8 +48,9 @@ class HadoopConf:
         If the directory or core-site.xml is missing, or a file is no Hadoop configuration.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, gateway: str = "") -> None:
         self.directory = directory
+        self.gateway = gateway
         if not (directory / "core-site.xml").is_file():
             raise ConfigError(
                 _("{directory} holds no core-site.xml.").format(directory=directory),
@@ -116,7 +119,9 @@ class HadoopConf:
 
     @cached_property
     def webhdfs(self) -> list[str]:
-        """Base URLs of the NameNodes' WebHDFS."""
+        """Base URLs of the NameNodes' WebHDFS, or of the gateway."""
+        if self.gateway:
+            return [self.gateway]
         secure = self.get("dfs.http.policy") == "HTTPS_ONLY"
         scheme, word, port = ("https", "https", 9871) if secure else ("http", "http", 9870)
         host = self.default_fs.removeprefix("hdfs://").partition(":")[0]
@@ -128,6 +133,14 @@ class HadoopConf:
             return [f"{scheme}://{address}"]
         keys = [f"dfs.namenode.{word}-address{name}" for name in service]
         return [f"{scheme}://{self.get(key)}" for key in keys if self.get(key)]
+
+    @property
+    def token_file_systems(self) -> tuple[str, ...]:
+        """URLs of the file systems, besides the default one, of which containers need tokens."""
+        if not self.gateway or not self.kerberos:
+            return ()
+        scheme, _colon, place = self.gateway.partition("://")
+        return (f"{'swebhdfs' if scheme == 'https' else 'webhdfs'}://{place}",)
 
     @cached_property
     def addresses(self) -> frozenset[str]:

@@ -69,6 +69,7 @@ class TokenSource:
                 self._identity.access,
                 self._identity.user,
                 self._timeout,
+                bool(self._conf.gateway),
             )
         except NoTokenError as exc:
             raise ClusterError(
