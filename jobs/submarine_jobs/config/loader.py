@@ -46,6 +46,11 @@ SHARED_VARIABLES = {
 #: Implicit profile of the cluster that ``submarine minicluster start`` starts.
 MINICLUSTER = "minicluster"
 DEFAULT = "default"
+#: Value of ``proxy_user`` that stands for this property of the Azkaban job.
+AZKABAN_USER = "user.to.proxy"
+#: Azkaban names in it the file with the properties of the job.
+_JOB_PROPERTIES = "JOB_PROP_FILE"
+_MAX_PROPERTIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,8 @@ def load_config(
                 hadoop_conf_dir=values["hadoop_conf_dir"][1]
             ),
         )
+    if values.get("proxy_user", ("", ""))[0] == AZKABAN_USER:
+        values["proxy_user"] = _azkaban_user(environ, values["proxy_user"][1])
     profile = _profile(name, values)
     return Config(
         profile=profile,
@@ -270,6 +277,37 @@ def _from_environ(environ: Mapping[str, str], named: set[str]) -> dict[str, tupl
             if text and not (variables is SHARED_VARIABLES and key in named):
                 found[key] = (text, variable)
     return found
+
+
+def _azkaban_user(environ: Mapping[str, str], where: str) -> tuple[str, str]:
+    """Return the user of the Azkaban job, and the source of the value.
+
+    Raises
+    ------
+    ConfigError
+        If this process is not such a job, or the job names no user.
+    """
+    path = environ.get(_JOB_PROPERTIES, "")
+    try:
+        with open(path, encoding="latin-1") as stream:
+            lines = stream.read(_MAX_PROPERTIES).splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        key, _equals, value = line.partition("=")
+        if key.strip() == AZKABAN_USER and value.strip():
+            return value.strip(), _("{where}: {property} of the Azkaban job").format(
+                where=where, property=AZKABAN_USER
+            )
+    raise ConfigError(
+        _(
+            "proxy_user is {property} ({where}), and this process has no Azkaban job with it."
+        ).format(property=AZKABAN_USER, where=where),
+        _(
+            "Set {property} under `config:` of the workflow, or run the command outside of Azkaban "
+            "with another configuration (SUBMARINE_CONFIG)."
+        ).format(property=AZKABAN_USER),
+    )
 
 
 def _from_options(

@@ -130,9 +130,11 @@ def token_renewal(context: DoctorContext) -> Finding:
             ).format(hosts=hosts, service=service),
         )
     return ok(
-        _("YARN obtains new tokens for jobs that run longer than {lifetime}.").format(
-            lifetime=lifetime
-        )
+        _(
+            "YARN obtains new tokens to start containers and to collect logs later than {lifetime} "
+            "after the submission. The job itself then needs fresh tokens from a process with your "
+            "ticket or --distribute_keytab."
+        ).format(lifetime=lifetime)
     )
 
 

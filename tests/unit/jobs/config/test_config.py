@@ -158,3 +158,28 @@ def test_every_setting_that_is_read_is_known() -> None:
     }
     assert read
     assert read == set(KNOWN_SETTINGS)
+
+
+def test_the_proxy_user_of_an_azkaban_job(project: Path, tmp_path: Path) -> None:
+    user = tmp_path / "home" / "jupyter-submarine" / "submarine.toml"
+    user.write_text('proxy_user = "user.to.proxy"\n')
+    properties = tmp_path / "job.properties"
+    environ = {"JOB_PROP_FILE": str(properties)}
+    properties.write_text("#Sat Nov 28\ntype=command\nuser.to.proxy=alice\nuser.to.proxy.x=bob\n")
+    config = load_config(environ=environ, cwd=project)
+    assert config.profile.proxy_user == "alice"
+    assert source(config, "proxy_user").endswith(
+        "submarine.toml:1: user.to.proxy of the Azkaban job"
+    )
+    # A variable of Hadoop overrides it, as any other value of a file.
+    named = load_config(environ={**environ, "HADOOP_PROXY_USER": "carol"}, cwd=project)
+    assert named.profile.proxy_user == "carol"
+    properties.write_text("type=command\nuser.to.proxy=\n")
+    for variables in (environ, {"JOB_PROP_FILE": str(tmp_path / "missing")}, {}):
+        with pytest.raises(ConfigError, match="no Azkaban job with it") as error:
+            load_config(environ=variables, cwd=project)
+        assert "user.to.proxy under `config:`" in error.value.fix
+    # Without that value in the configuration, a job does not select a user.
+    user.write_text('queue = "of-user"\n')
+    properties.write_text("user.to.proxy=alice\n")
+    assert load_config(environ=environ, cwd=project).profile.proxy_user is None

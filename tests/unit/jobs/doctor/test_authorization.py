@@ -96,9 +96,9 @@ def test_the_access_list_of_a_queue(
     ("settings", "answer", "status", "part"),
     [
         ({}, 404, Status.OK, "starts no further containers of it"),
-        ({PRIVILEGES: "true"}, 200, Status.OK, "YARN obtains new tokens for jobs that run longer"),
-        ({PRIVILEGES: "true"}, 403, Status.OK, "YARN obtains new tokens for jobs that run longer"),
-        ({PRIVILEGES: "true"}, None, Status.OK, "YARN obtains new tokens for jobs"),
+        ({PRIVILEGES: "true"}, 200, Status.OK, "YARN obtains new tokens to start containers"),
+        ({PRIVILEGES: "true"}, 403, Status.OK, "YARN obtains new tokens to start containers"),
+        ({PRIVILEGES: "true"}, None, Status.OK, "YARN obtains new tokens to start containers"),
         ({PRIVILEGES: "true"}, 404, Status.WARNING, "(hadoop.proxyuser.yarn.hosts is not set)"),
     ],
 )
