@@ -175,6 +175,15 @@ ENDS: tuple[Row, ...] = (
         gettext_noop("The application master ended with exit code {0}."),
     ),
     _row(
+        r"Unexpected error in application master.{0,20}Token .{0,400}(?:has expired|in cache)",
+        EndReason.MASTER_LOST,
+        gettext_noop(
+            "The application master was lost, and YARN cannot start another one: the delegation "
+            "tokens of the application have expired. `submarine rerun --resume` continues from "
+            "the checkpoints."
+        ),
+    ),
+    _row(
         r"Unexpected error in application master|Failure in container allocator",
         EndReason.MASTER_LOST,
         gettext_noop("The application master failed."),

@@ -187,3 +187,20 @@ FREE_WAITS = (
 )
 def test_wait_reason(diagnostics: str, sentence: str) -> None:
     assert wait_reason(diagnostics, "narrow") == sentence
+
+
+def test_another_master_after_the_tokens_have_expired() -> None:
+    """As Hadoop 3.5 and skein report it."""
+    found, said = end_reason(
+        "FINISHED",
+        "FAILED",
+        "Unexpected error in application master:\nToken  has expired, current time: "
+        "2026-11-28 01:28:46,702+0000 expected renewal time: 2026-11-28 01:26:47,051+0000",
+    )
+    assert found is R.MASTER_LOST
+    assert "the delegation tokens of the application have expired" in said
+    assert "`submarine rerun --resume`" in said
+    _, other = end_reason(
+        "FINISHED", "FAILED", "Unexpected error in application master:\nNullPointer"
+    )
+    assert other == "The application master failed."
