@@ -175,12 +175,15 @@ def hdfs(context: DoctorContext) -> Finding:
 
 
 def webhdfs(context: DoctorContext) -> Finding:
-    """Check WebHDFS, through which containers access the job directory."""
+    """Check WebHDFS or the gateway, through which containers access the job directory."""
     conf = context.conf
-    if conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
+    if not conf.gateway and conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
         return error(
             _("WebHDFS is switched off (dfs.webhdfs.enabled), and containers need it."),
-            _("Operators: set dfs.webhdfs.enabled to true on NameNodes and DataNodes."),
+            _(
+                "Operators: set dfs.webhdfs.enabled to true on NameNodes and DataNodes, or name an "
+                "HttpFS gateway (setting httpfs)."
+            ),
         )
     trouble = ""
     for url in conf.webhdfs:
@@ -197,7 +200,9 @@ def webhdfs(context: DoctorContext) -> Finding:
         _("WebHDFS does not work: {trouble}").format(
             trouble=trouble or _("no address is configured")
         ),
-        _("Check dfs.namenode.http-address, and that no proxy intercepts the requests."),
+        _("Check the setting httpfs, and that no proxy intercepts the requests.")
+        if conf.gateway
+        else _("Check dfs.namenode.http-address, and that no proxy intercepts the requests."),
     )
 
 

@@ -1,4 +1,5 @@
 from .container import (
+    GatewayTokens as GatewayTokens,
     ResourceManagerTokens as ResourceManagerTokens,
     WebHdfsTokens as WebHdfsTokens,
     namenode_access as namenode_access,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from typing import Sequence
 
 from submarine_runtime.cluster_http import (
     Access,
@@ -33,16 +34,16 @@ class TokenAuthentication(Authentication):
 
     Parameters
     ----------
-    kinds
-        Kinds of tokens that the server accepts. The first token of the file is used.
     token_interval
         See ``Authentication``; for a client that has tokens in place of a ticket.
     """
 
     in_containers = "token"
+    #: Kinds of tokens that the server accepts. The first token of the file is used.
+    kinds: Sequence[str] = ()
 
-    def __init__(self, file: TokenFile, *kinds: str, token_interval: float = 0.0) -> None:
-        self._file, self._kinds = file, kinds
+    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
+        self._file = file
         self._sent = threading.local()
         self.token_interval = token_interval
 
@@ -52,12 +53,12 @@ class TokenAuthentication(Authentication):
 
     def sign(self, host: str, place: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """See ``Authentication.sign``."""
-        found = self._file.find(*self._kinds)
+        found = self._file.find(*self.kinds)
         if not found:
             raise SignInError(
                 place,
                 _("{file} contains no {kind}").format(
-                    file=self._file.path or TOKEN_FILE_VARIABLE, kind=self._kinds[0]
+                    file=self._file.path or TOKEN_FILE_VARIABLE, kind=self.kinds[0]
                 ),
             )
         self._sent.token = found[0]
@@ -75,8 +76,7 @@ class TokenAuthentication(Authentication):
 class WebHdfsTokens(TokenAuthentication):
     """Sign in to WebHDFS."""
 
-    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
-        super().__init__(file, HDFS_TOKEN, *WEBHDFS_TOKENS, token_interval=token_interval)
+    kinds: Sequence[str] = (HDFS_TOKEN, *WEBHDFS_TOKENS)
 
     def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """See ``TokenAuthentication.add``; WebHDFS accepts no header."""
@@ -86,16 +86,13 @@ class WebHdfsTokens(TokenAuthentication):
 class GatewayTokens(WebHdfsTokens):
     """Sign in to an HttpFS gateway, which does not accept the tokens of the NameNode."""
 
-    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
-        kinds = sorted(WEBHDFS_TOKENS)
-        TokenAuthentication.__init__(self, file, *kinds, token_interval=token_interval)
+    kinds = sorted(WEBHDFS_TOKENS)
 
 
 class ResourceManagerTokens(TokenAuthentication):
     """Sign in to the ResourceManager."""
 
-    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
-        super().__init__(file, RM_TOKEN, token_interval=token_interval)
+    kinds = (RM_TOKEN,)
 
     def add(self, text: str, query: dict[str, str], headers: dict[str, str]) -> None:
         """See ``TokenAuthentication.add``."""

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -291,7 +292,6 @@ def test_resourcemanager_and_clock(tmp_path: Path, rm: ResourceManager) -> None:
 
 
 def test_queues(tmp_path: Path, rm: ResourceManager) -> None:
-    from dataclasses import replace
 
     found = context(tmp_path, rm)
     assert "default, ml" in cluster.queues(found).sentence
@@ -317,6 +317,12 @@ def test_webhdfs(tmp_path: Path, rm: ResourceManager) -> None:
     assert cluster.webhdfs(context(tmp_path, rm)).status is Status.OK
     off = cluster.webhdfs(context(tmp_path, rm, **{"dfs.webhdfs.enabled": "false"}))
     assert "switched off" in off.sentence
+    found = context(tmp_path, rm, **{"dfs.webhdfs.enabled": "false"})
+    gateway = replace(found.profile, settings={"httpfs": f"http://{rm.address}"})
+    assert cluster.webhdfs(DoctorContext(gateway, {})).status is Status.OK
+    gateway = replace(found.profile, settings={"httpfs": "http://127.0.0.1:1"})
+    closed = cluster.webhdfs(DoctorContext(gateway, {}))
+    assert (closed.status, "httpfs" in closed.fix) == (Status.ERROR, True)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +330,6 @@ def test_webhdfs(tmp_path: Path, rm: ResourceManager) -> None:
     [("17.0.9", "ok"), ("1.8.0_402", "ok"), ("11.0.2", "ok"), ("9.0.1", "warning")],
 )
 def test_java(version: str, status: str, tmp_path: Path) -> None:
-    from dataclasses import replace
 
     home = tmp_path / "jdk"
     (home / "bin").mkdir(parents=True)

@@ -20,6 +20,7 @@ from submarine_runtime.cluster_http import Access, Answer, Authentication, simpl
 from submarine_runtime.kerberos import (
     Credential,
     CredentialState,
+    GatewayTokens,
     GssError,
     Negotiation,
     ResourceManagerTokens,
@@ -167,7 +168,7 @@ class Identity:
     @cached_property
     def file_system_access(self) -> Access:
         """Authentication and certificates for WebHDFS."""
-        return self._access(WebHdfsTokens)
+        return self._access(GatewayTokens if self._conf.gateway else WebHdfsTokens)
 
     def _access(self, by_tokens: type[ResourceManagerTokens | WebHdfsTokens]) -> Access:
         if self._token_file is None:
