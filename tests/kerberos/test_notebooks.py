@@ -88,7 +88,7 @@ def test_cells_become_a_job_by_a_keytab(
     refused = notebook.run("%submarine run demo --memory 256M")
     assert refused.status == "error"
     assert "The cluster requires a Kerberos ticket" in refused.evalue
-    assert "`submarine login`" in refused.evalue
+    assert "`%submarine login`" in refused.evalue
     keytab = kerberos_minicluster.keytab("alice")
     identity = f"--keytab {keytab} --principal alice@MINICLUSTER.TEST"
     ran = notebook.good(f"%submarine run demo --memory 256M {identity} --wait")
