@@ -42,7 +42,7 @@ def test_jobs_continue_while_the_kdc_is_down(
         "run", alice.file("counts.py", COUNTS), "--memory", "256M", "--wait", "--name", "kdc", "--",
         "45",
     )  # fmt: skip
-    until(lambda: "RUNNING" in alice.run("list").stdout, "a running job", 120)
+    until(lambda: "RUNNING" in alice.run("show", "kdc").stdout, "a running job", 120)
     kerberos_minicluster.kill("kdc")
     down = time.monotonic()
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.backends.yarn.cluster import cached_ticket
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import make_ticket_cache
 from submarine_runtime.kerberos import Credential, GssError, copy_to_cache
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 PRINCIPAL = "alice@MINICLUSTER.TEST"
 #: Seconds of a ticket's life.
-LIFE = 60
+LIFE = 90
 SLEEPS = "import sys, time; time.sleep(float(sys.argv[1]))"
 
 
@@ -32,7 +33,10 @@ def alice(kerberos_minicluster: Minicluster, tmp_path: Path) -> User:
 
 @pytest.mark.timeout(600)
 def test_a_renewable_ticket_is_renewed(
-    alice: User, kerberos_minicluster: Minicluster, tmp_path: Path
+    alice: User,
+    kerberos_minicluster: Minicluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A command that waits for two lifetimes of the ticket; kinit fails, as where there is none."""
     cache = alice.directory / "short"
@@ -50,7 +54,8 @@ def test_a_renewable_ticket_is_renewed(
             lifetime=LIFE,
             renewable=10 * LIFE,
         )
-        first = cache.read_bytes()
+        monkeypatch.setenv("KRB5CCNAME", f"FILE:{cache}")
+        first = cached_ticket()
         words = ("--memory", "256M")
         done = alice.run(
             *("run", alice.file("sleeps.py", SLEEPS), *words, "--wait", "--", str(2 * LIFE + 10)),
@@ -58,7 +63,10 @@ def test_a_renewable_ticket_is_renewed(
             seconds=400,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert cache.read_bytes() != first
+        last = cached_ticket()
+        assert first is not None
+        assert last is not None
+        assert last.end >= first.end + LIFE
         assert cache.stat().st_mode & 0o777 == 0o600
         assert not list(alice.directory.glob(".submarine-ticket-*"))
         # An application that was submitted after the first ticket has ended.

@@ -200,6 +200,7 @@ class YarnBackend(Backend):
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``: two requests to the ResourceManager, more with ``--share``."""
         self.identity.check_submission()
+        self.keep_credentials()
         scheduler = self.rm.get("/scheduler")
         steps = steps_of(self.conf, smallest_memory(scheduler))
         checked = self.conf.get(_ACLS) == "true"
