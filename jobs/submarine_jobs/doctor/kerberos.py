@@ -112,8 +112,9 @@ def token_renewal(context: DoctorContext) -> Finding:
         return ok(
             _(
                 "After {lifetime} a job needs fresh tokens from a process with your ticket or "
-                "--distribute_keytab, and YARN starts no further containers of it "
-                "(yarn.resourcemanager.proxy-user-privileges.enabled is not true here)."
+                "--distribute_keytab, and YARN starts no further containers of it on nodes "
+                "without its files (yarn.resourcemanager.proxy-user-privileges.enabled is not true "
+                "here)."
             ).format(lifetime=lifetime)
         )
     service = context.conf.resourcemanager_user

@@ -238,8 +238,9 @@ class YarnBackend(Backend):
         if not self.renews_expired_tokens():
             found.append(
                 _(
-                    "Containers that start later than {lifetime} after the submission fail, and "
-                    "YARN's log aggregation too, unless the ResourceManager obtains new tokens "
+                    "Later than {lifetime} after the submission, containers fail on nodes that "
+                    "have not run the job before, and YARN's log aggregation too, unless the "
+                    "ResourceManager obtains new tokens "
                     "(yarn.resourcemanager.proxy-user-privileges.enabled)."
                 ).format(lifetime=limit)
             )
