@@ -153,6 +153,7 @@ def test_another_job_goes_on_from_the_path_or_from_the_job(
     process = start(scratch, 5)
     process.communicate(timeout=120)
     assert process.returncode == 0
+    until(lambda: synced_step(store, tmp_path / "look"))
     # The job ends well: its outputs are saved whole, so that only the path is brought up to date.
     assert syncing.stop(60.0, outputs_follow=True)
     written = contents(scratch.outputs["checkpoints"])

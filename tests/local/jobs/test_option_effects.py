@@ -751,6 +751,7 @@ for _extra in (
     ("--node-expiry", "60"),
     ("--kerberos",),
     ("--ha",),
+    ("--encryption-zones",),
 ):
     row("minicluster start", _extra[0], *_extra, base="minicluster start", how=configured_cluster)
 for _extra in (
@@ -760,6 +761,7 @@ for _extra in (
     ("--token-renew-interval", "60"),
     ("--token-max-lifetime", "150"),
     ("--proxy-user-privileges",),
+    ("--protection", "privacy"),
 ):
     row(
         "minicluster start",

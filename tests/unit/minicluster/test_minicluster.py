@@ -289,9 +289,16 @@ def test_certificates_name_the_host_and_are_kept(tmp_path):
 
 
 def test_options_that_require_kerberos_are_rejected_without_it():
-    for wrong in ({"https": True}, {"token_max_lifetime": 60}, {"proxy_user_privileges": True}):
+    for wrong in (
+        {"https": True},
+        {"token_max_lifetime": 60},
+        {"proxy_user_privileges": True},
+        {"protection": "privacy"},
+    ):
         with pytest.raises(MiniclusterError, match=r"require Kerberos \(--kerberos\)"):
             Settings(**wrong)
+    with pytest.raises(MiniclusterError, match="The protection 'none' is not one of"):
+        Settings(kerberos=True, protection="none")
     with pytest.raises(MiniclusterError, match="ticket_lifetime is 1"):
         Settings(kerberos=True, ticket_lifetime=1)
 
