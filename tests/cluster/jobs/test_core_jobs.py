@@ -28,6 +28,7 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.hadoop import SUPERUSER
 from submarine_runtime.protocol import EndReason, JobRecord, State, layout
 from tests.local.jobs.slow_submission import check_slow_submission
+from tests.reading import files_below
 from tests.submission import Submit, make_job
 from tests.waiting import until
 
@@ -62,7 +63,7 @@ def phases(record: JobRecord) -> list[str]:
 def _files_with(value: bytes, top: Path) -> list[Path]:
     """Return the files below a directory of this machine that contain a value."""
     found = []
-    for path in top.rglob("*"):
+    for path in files_below(top):
         with contextlib.suppress(OSError):  # YARN removes files meanwhile.
             if path.is_file() and path.stat().st_size < 16 << 20 and value in path.read_bytes():
                 found.append(path)
