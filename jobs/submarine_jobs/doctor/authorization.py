@@ -5,6 +5,7 @@ from __future__ import annotations
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import AclsDisabledError, RefusedError
+from submarine_jobs.model import primary_of
 from submarine_runtime.cluster_http import HttpClient, NoAnswerError
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import find_queue, queues_of
@@ -22,7 +23,7 @@ def proxy_user(context: DoctorContext) -> Finding:
         return skipped(_("No proxy_user is set: jobs belong to the user of the principal."))
     if identity.tokens is not None:
         return skipped(_("Delegation tokens are used, which name the user."))
-    service = identity.ticket().principal.partition("@")[0].partition("/")[0]
+    service = primary_of(identity.ticket().principal)
     refusals = {
         _("NameNode"): _namenode_refusal(context),
         _("ResourceManager"): _resourcemanager_refusal(context),

@@ -119,7 +119,7 @@ def token_renewal(context: DoctorContext) -> Finding:
         )
     service = context.conf.resourcemanager_user
     hosts = f"hadoop.proxyuser.{service}.hosts"
-    if service and _is_unset(context, hosts):
+    if service and not context.conf.gateway and _is_unset(context, hosts):
         return warning(
             _(
                 "YARN is to obtain new tokens for jobs that run longer than {lifetime}, but the "

@@ -28,6 +28,7 @@ from .profile import (
     Profile as Profile,
     default_state_dir as default_state_dir,
     hadoop_user as hadoop_user,
+    primary_of as primary_of,
 )
 from .python_environment import (
     ARCHIVE_SUFFIXES as ARCHIVE_SUFFIXES,

@@ -27,6 +27,11 @@ def hadoop_user(named: str | None = None) -> str:
     return named or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
+def primary_of(principal: str) -> str:
+    """Return the first component of a Kerberos principal: ``hub`` of ``hub/host@REALM``."""
+    return principal.partition("@")[0].partition("/")[0]
+
+
 @dataclass(frozen=True)
 class Profile:
     """A cluster and how to use it.

@@ -13,7 +13,7 @@ from typing import Any
 from submarine_jobs.client import Session
 from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import RefusedError, SubmarineError
-from submarine_jobs.model import Profile
+from submarine_jobs.model import Profile, primary_of
 from submarine_runtime.translation import _
 from submarine_zeppelin.accounts.drivers import hold_driver
 from submarine_zeppelin.accounts.service_key import KEYTAB, PRINCIPAL, environment_with_key
@@ -121,7 +121,7 @@ def _service_user(profile: Profile) -> str:
     """Return the short name of the keytab's principal; empty if there is no keytab."""
     if profile.keytab is None:
         return ""
-    return (profile.principal or "").partition("@")[0].partition("/")[0]
+    return primary_of(profile.principal or "")
 
 
 def child_environment(properties: Mapping[str, str], config: Config) -> dict[str, str]:

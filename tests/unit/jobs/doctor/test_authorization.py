@@ -26,6 +26,7 @@ def context(settings: dict[str, str], *, queue: str | None = None, **lists: str)
         kerberos=True,
         token_lifetime=7200.0,
         resourcemanager_user="yarn",
+        gateway="",
         webhdfs=["https://namenode:9871"],
         get=lambda name, default="": default,
     )
@@ -119,3 +120,12 @@ def test_token_renewal(
     assert found.status is status
     assert part in found.sentence
     assert bool(found.fix) is (status is Status.WARNING)
+
+
+def test_an_httpfs_gateway_is_not_asked_for_the_namenodes_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(HttpClient, "request", lambda *_, **__: Answer(404, {}, b""))
+    made = context({PRIVILEGES: "true"})
+    monkeypatch.setattr(made.conf, "gateway", "https://gateway:14000")
+    assert kerberos.token_renewal(made).status is Status.OK

@@ -85,7 +85,7 @@ class Application:
         User of the job on the cluster.
     private
         Let only the owner, and those of ``share``, open the job's page. A cluster without Kerberos
-        does not know who opens it.
+        does not verify which user opens it.
     share
         The entries of ``--share``.
     file_systems
@@ -113,8 +113,8 @@ class Application:
         fields["file_systems"] = list(self.file_systems)
         if self.share or private:
             lists = {name: list(names) for name, names in share._asdict().items()}
-            # skein's page of the master has a list of users only; it may know the owner by another
-            # name, with a realm.
+            # skein's page of the master has a list of users only; its name of the owner
+            # may have a realm.
             readers = [owner, *share.view_users]
             fields["acls"] = {"enable": True, **lists, "ui_users": readers}
         return fields

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from submarine_jobs.errors import NAME_CLUSTER, ConfigError
+from submarine_jobs.model import primary_of
 from submarine_jobs.storage import DEFAULT_PORTS
 from submarine_runtime.translation import _
 
@@ -206,8 +207,7 @@ class HadoopConf:
     @property
     def resourcemanager_user(self) -> str:
         """The short name of the ResourceManager's principal; empty if it is not configured."""
-        principal = self.get("yarn.resourcemanager.principal")
-        return principal.partition("@")[0].partition("/")[0]
+        return primary_of(self.get("yarn.resourcemanager.principal"))
 
     @property
     def https_urls(self) -> list[str]:

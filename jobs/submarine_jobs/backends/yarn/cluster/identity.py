@@ -15,7 +15,7 @@ from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 from submarine_jobs.backends.yarn.cluster.ticket_cache import ticket_problem
 from submarine_jobs.backends.yarn.cluster.token_file import token_file_name
 from submarine_jobs.errors import ConfigError, TicketError
-from submarine_jobs.model import Profile, container_directory, hadoop_user
+from submarine_jobs.model import Profile, container_directory, hadoop_user, primary_of
 from submarine_runtime.cluster_http import Access, Answer, Authentication, simple_access
 from submarine_runtime.kerberos import (
     Credential,
@@ -82,12 +82,15 @@ class Identity:
         TicketError
             If there is no valid ticket.
         """
+        try:
+            return self._state()
+        except GssError as exc:
+            raise TicketError(self.problem(exc)) from exc
+
+    def _state(self) -> CredentialState:
         now = time.monotonic()
         if self._checked is None or now - self._checked[0] > _FRESH:
-            try:
-                self._checked = now, credential_state(self.credential)
-            except GssError as exc:
-                raise TicketError(self.problem(exc)) from exc
+            self._checked = now, credential_state(self.credential)
         return self._checked[1]
 
     def problem(self, error: Exception) -> str:
@@ -106,8 +109,8 @@ class Identity:
         if self._token_file is None:
             return None
         try:
-            self.ticket()
-        except TicketError:
+            self._state()  # Each request asks: without the reason, for which the cache is read.
+        except GssError:
             return self._token_file
         return None
 
@@ -191,7 +194,7 @@ class Identity:
         return cluster.authorities(self._profile, self._conf) if self._conf.https_urls else ""
 
     def _short_name(self, principal: str) -> str:
-        name, _at, realm = principal.partition("@")
+        realm = principal.partition("@")[2]
         rules = self._conf.get(_RULES, "DEFAULT").split()
         # The default rule accepts principals of the default realm, which Hadoop takes from
         # krb5.conf; here that of the services stands for it.
@@ -204,7 +207,7 @@ class Identity:
                 ).format(principal=principal, rules=_RULES),
                 _("Set user in the profile to the short name that the cluster uses."),
             )
-        return name.partition("/")[0]
+        return primary_of(principal)
 
 
 class _TicketOrTokens(Authentication):
