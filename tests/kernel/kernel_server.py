@@ -177,6 +177,10 @@ class Page:
                 return when, text
         return math.inf, ""
 
+    def was_told(self, reason: str, asked: str) -> bool:
+        """Whether a loss was reported with a text in its reason; see ``reported``."""
+        return reason in self.reported(asked)[1]
+
     def until_dead(self) -> None:
         """Wait until the server has reported that the kernel is dead."""
         until(self.count_dead)
