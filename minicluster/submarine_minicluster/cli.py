@@ -137,6 +137,13 @@ def minicluster() -> None:
     default=None,
     help="Let the superuser of HDFS encrypt directories, with keys in a file.",
 )
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a property of Hadoop, for clients and daemons.",
+)
 def start(name: str, memory: str | None, **given: Any) -> None:
     """Start a minicluster, or its missing daemons, and wait until it accepts jobs."""
     cluster = Minicluster(name)

@@ -18,6 +18,9 @@ PROTECTIONS = ("authentication", "integrity", "privacy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
 _HADOOP = re.compile(r"3\.[3-9]\.\d+\Z")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,40})=(\d{1,3})\Z")
+_PROPERTY = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)=(.*)\Z")
+#: Files of Hadoop's properties by the first part of their names; others are in ``core-site.xml``.
+_SITES = {"dfs": "hdfs-site", "mapreduce": "mapred-site", "yarn": "yarn-site"}
 _MEMORY = re.compile(r"(\d+)\s*(?:([mg])i?b?)?\Z", re.IGNORECASE)
 
 
@@ -91,6 +94,9 @@ class Settings:
         Whether the NameNode has a key provider, a file, so that directories can be encrypted.
     ha
         Whether there are two NameNodes and two ResourceManagers, of which one each is active.
+    properties
+        Properties of Hadoop as ``NAME=VALUE``, for clients and daemons; they replace any other
+        value.
     """
 
     hadoop: str = DEFAULT_HADOOP
@@ -111,6 +117,7 @@ class Settings:
     protection: str = "authentication"
     encryption_zones: bool = False
     ha: bool = False
+    properties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not _HADOOP.match(self.hadoop):
@@ -128,6 +135,12 @@ class Settings:
                     _(
                         "{label!r} is not a label. Write NAME=INDEX with an index below {nodes}."
                     ).format(label=label, nodes=self.nodes)
+                )
+        object.__setattr__(self, "properties", tuple(self.properties))
+        for text in self.properties:
+            if not _PROPERTY.match(text):
+                raise MiniclusterError(
+                    _("{text!r} is not a property of Hadoop. Write NAME=VALUE.").format(text=text)
                 )
         only_with_kerberos = ("https", "proxy_user_privileges", "protection", *_LIFETIMES)
         defaults = {one.name: one.default for one in fields(self)}
@@ -176,6 +189,15 @@ class Settings:
         """Each label with the index of its NodeManager."""
         return [(name, int(index)) for name, _, index in (x.partition("=") for x in self.labels)]
 
+    @property
+    def site_properties(self) -> dict[str, dict[str, str]]:
+        """The chosen properties by file, without its suffix."""
+        sites: dict[str, dict[str, str]] = {}
+        for name, _sign, value in (text.partition("=") for text in self.properties):
+            site = _SITES.get(name.partition(".")[0], "core-site")
+            sites.setdefault(site, {})[name] = value
+        return sites
+
     def describe(self) -> str:
         """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = ngettext("{nodes} node", "{nodes} nodes", self.nodes).format(nodes=self.nodes)
@@ -186,6 +208,7 @@ class Settings:
         more += _(", high availability") if self.ha else ""
         more += ", preemption" * self.preemption
         more += _(", labels {labels}").format(labels=" ".join(self.labels)) if self.labels else ""
+        more += f", {' '.join(self.properties)}" if self.properties else ""
         return _(
             "Hadoop {hadoop}, {nodes} of {memory_mb} MB, {vcores} vcores, {gpus} GPUs{more}"
         ).format(

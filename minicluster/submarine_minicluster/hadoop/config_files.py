@@ -84,6 +84,8 @@ def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
             sites = ha_sites(sites, layout, saved, directory.name)
         if settings.kerberos:
             sites = secure_sites(sites, layout, saved, daemon=daemon)
+        chosen = settings.site_properties
+        sites = {site: {**values, **chosen.get(site, {})} for site, values in sites.items()}
         _write_set(directory, sites, _LOG4J if daemon else _LOG4J_CLIENT)
 
     client = yarn_client(layout, saved, lib)

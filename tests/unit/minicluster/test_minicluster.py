@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from submarine_jobs.backends.yarn.cluster import read_properties
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster.cli import minicluster
 from submarine_minicluster.hadoop import (
@@ -508,6 +509,29 @@ def test_labels_preemption_and_expiry_are_configured(tmp_path: Path) -> None:
     for wrong in ("fast", "fast=2", "=1", "a b=0"):
         with pytest.raises(MiniclusterError, match="is not a label"):
             Settings(nodes=2, labels=(wrong,))
+
+
+def test_properties_replace_those_of_clients_and_daemons(tmp_path: Path) -> None:
+    properties = ("dfs.replication=a=b", "yarn.acl.enable=", "fs.trash.interval=<7>")
+    settings = Settings(kerberos=True, https=True, properties=properties)
+    assert settings.describe().endswith(f", {' '.join(properties)}")
+    path = tmp_path / "cluster.json"
+    SavedCluster(settings, "/java").write(path)
+    again = SavedCluster.read(path)
+    assert again is not None
+    assert again.settings == settings
+    layout = Layout(tmp_path)
+    ports = choose_ports(port_names(1), set())
+    write_configuration(layout, SavedCluster(settings, "/java", ports), tmp_path)
+    for directory in (layout.client_conf, layout.conf("namenode"), layout.conf("nodemanager-0")):
+        assert read_properties(directory / "hdfs-site.xml")["dfs.replication"] == "a=b"
+        assert read_properties(directory / "yarn-site.xml")["yarn.acl.enable"] == ""
+        core = read_properties(directory / "core-site.xml")
+        assert core["fs.trash.interval"] == "<7>"
+        assert "dfs.replication" not in core
+    for wrong in ("dfs.replication", "=1", "a b=c"):
+        with pytest.raises(MiniclusterError, match="is not a property of Hadoop"):
+            Settings(properties=(wrong,))
 
 
 def test_start_warns_of_simple_authentication(monkeypatch):
