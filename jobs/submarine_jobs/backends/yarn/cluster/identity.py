@@ -13,11 +13,12 @@ from functools import cached_property
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 from submarine_jobs.backends.yarn.cluster.ticket_cache import ticket_problem
-from submarine_jobs.backends.yarn.cluster.token_file import token_file_name
+from submarine_jobs.backends.yarn.cluster.token_file import native_service, token_file_name
 from submarine_jobs.errors import ConfigError, TicketError
 from submarine_jobs.model import Profile, container_directory, hadoop_user, primary_of
 from submarine_runtime.cluster_http import Access, Answer, Authentication, simple_access
 from submarine_runtime.kerberos import (
+    HDFS_TOKEN,
     Credential,
     CredentialState,
     GatewayTokens,
@@ -160,8 +161,26 @@ class Identity:
     def process_wide(self) -> bool:
         """Whether hdfs-native acts as this identity: it knows only that of the process."""
         if self.kerberos:
-            return self.credential == Credential() and not self.proxy_user
+            own = self.credential == Credential() and not self.proxy_user
+            return own and (not self._may_use_tokens or self._has_native_token)
         return self.user == hadoop_user()
+
+    @property
+    def _may_use_tokens(self) -> bool:
+        """Whether requests are signed by the token file, now or after the end of a ticket."""
+        in_container = self._token_file is not None and container_directory() is not None
+        return in_container or self.tokens is not None
+
+    @property
+    def _has_native_token(self) -> bool:
+        """Whether hdfs-native finds the token of the file system.
+
+        It looks for the name in the configuration. YARN's own token files have the IP address; the
+        agent adds the name, and in a container of another program, such as a spawner's, there is no
+        agent.
+        """
+        found = [] if self._token_file is None else self._token_file.find(HDFS_TOKEN)
+        return native_service(self._conf) in {token.service for token in found}
 
     @cached_property
     def access(self) -> Access:

@@ -14,6 +14,8 @@ from dataclasses import replace
 from submarine_jobs.backends.yarn.cluster.hadoop_configuration import HadoopConf
 from submarine_runtime.kerberos import HDFS_TOKEN, TOKEN_FILE_VARIABLE, Token
 
+_NAMESERVICE = "ha-hdfs:"
+
 
 def token_file_name() -> str:
     """Return the path of the token file of this process; empty if there is none."""
@@ -31,15 +33,21 @@ def client_tokens(conf: HadoopConf, tokens: Iterable[Token]) -> list[Token]:
     tokens
         As the interfaces of NameNode and ResourceManager return them.
     """
-    authority = conf.default_fs.removeprefix("hdfs://")
-    named = f"ha-hdfs:{authority}" if conf.words(f"dfs.ha.namenodes.{authority}") else authority
+    named = native_service(conf)
     found = []
     for token in tokens:
         services = {_resourcemanager_service(conf)}
         if token.kind == HDFS_TOKEN:
-            services = {named} if named != authority else {token.service, authority}
+            services = {named} if named.startswith(_NAMESERVICE) else {token.service, named}
         found += [replace(token, alias=it, service=it) for it in sorted(services)]
     return found
+
+
+def native_service(conf: HadoopConf) -> str:
+    """Return the service by which hdfs-native looks for the token of the file system."""
+    authority = conf.default_fs.removeprefix("hdfs://")
+    named = conf.words(f"dfs.ha.namenodes.{authority}")
+    return f"{_NAMESERVICE}{authority}" if named else authority
 
 
 def _resourcemanager_service(conf: HadoopConf) -> str:

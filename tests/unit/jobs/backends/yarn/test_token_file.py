@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,35 @@ class TestContainer:
             driver_tickets(Profile(), conf, tmp_path)
         with pytest.raises(ClusterError, match="this container has no ticket"):
             TokenSource(conf, Identity(Profile(), conf), 1.0).text()
+
+    @pytest.mark.parametrize(
+        ("service", "changes", "native"),
+        [
+            (HDFS.service, {}, False),
+            ("nn:8020", {}, True),
+            ("ha-hdfs:prod", PAIRS, True),
+            (HDFS.service, PAIRS, False),
+        ],
+    )
+    def test_hdfs_native_is_used_where_it_finds_the_token(
+        self,
+        tmp_path: Path,
+        directory: Path,
+        service: str,
+        changes: dict[str, str],
+        native: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A container without an agent has only the address; a ticket there may expire."""
+        conf = configuration(tmp_path, **changes)
+        file = directory / "container_tokens"
+        file.write_bytes(token_bytes([replace(HDFS, service=service), RM]))
+        assert Identity(Profile(), conf).process_wide is native
+        ticket = CredentialState("alice@EXAMPLE.COM", 60.0)
+        monkeypatch.setattr(f"{Identity.__module__}.credential_state", lambda *_: ticket)
+        assert Identity(Profile(), conf).process_wide is native
+        monkeypatch.delenv("CONTAINER_ID")
+        assert Identity(Profile(), conf).process_wide
 
     def test_a_ticket_is_used_as_soon_as_there_is_one_and_only_while_it_is_valid(
         self, tmp_path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
