@@ -12,9 +12,17 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.backends.yarn.cluster import read_properties, write_properties
-from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import make_ticket_cache
+from submarine_minicluster import Minicluster, Settings
+from submarine_minicluster.hadoop import (
+    RestError,
+    SecureWebHdfs,
+    get_json,
+    http_request,
+    make_ticket_cache,
+)
+from submarine_minicluster.pytest_plugin import running
 from tests.kerberos.helpers import User
+from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -54,6 +62,67 @@ def test_the_rights_of_a_user(alice: User) -> None:
     for name, (status, sentence) in expected.items():
         assert found[name]["status"] == status, found[name]
         assert found[name]["sentence"].startswith(sentence), found[name]
+
+
+@pytest.fixture(scope="module")
+def open_cluster() -> Iterator[Minicluster]:
+    """A cluster with Kerberos that has access control lists neither in YARN nor in HDFS."""
+    off = ("yarn.acl.enable=false", "dfs.namenode.acls.enabled=false")
+    settings = Settings(kerberos=True, https=True, properties=off)
+    with running("SUBMARINE_TEST_OPEN_MINICLUSTER", settings) as found:
+        yield found
+
+
+def test_a_cluster_without_access_control_lists(open_cluster: Minicluster, tmp_path: Path) -> None:
+    """The warnings of doctor and of ``--share``; what they state is so."""
+    alice = User(open_cluster, "alice", tmp_path / "alice")
+    found = findings(alice)
+    expected = {
+        "yarn acls": (
+            "warning",
+            "YARN checks no access control lists (yarn.acl.enable is false): each user can view "
+            "and end the jobs of others.",
+        ),
+        "hdfs acls": (
+            "warning",
+            "HDFS keeps no ACLs (dfs.namenode.acls.enabled is false), so --share does not let "
+            "others read a job directory.",
+        ),
+        "queue access": ("skipped", "YARN checks no access control lists."),
+    }
+    for name, (status, sentence) in expected.items():
+        assert (found[name]["status"], found[name]["sentence"]) == (status, sentence)
+    for name, setting in (
+        ("yarn acls", "yarn.acl.enable"),
+        ("hdfs acls", "dfs.namenode.acls.enabled"),
+    ):
+        assert found[name]["fix"].startswith(f"Operators: set {setting} to true in the ")
+    assert [name for name in found if found[name]["status"] == "error"] == []
+
+    program = alice.file("waits.py", "import time; time.sleep(900)")
+    ran = alice.run("run", program, "--memory", "256M", "--share", "view:bob", "--json")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for sentence in (
+        "YARN checks no ACLs on this cluster (yarn.acl.enable is false)",
+        "HDFS keeps no ACLs (dfs.namenode.acls.enabled is false): --share does not let others",
+    ):
+        assert sentence in ran.stderr, ran.stderr
+    job = alice.json("show", json.loads(ran.stdout)["job_id"])
+    try:
+        home = SecureWebHdfs(open_cluster.url("namenode"), open_cluster.access("bob"))
+        with pytest.raises(RestError, match="Permission denied: user=bob"):
+            home.call("GET", "/user/alice/submarine", "LISTSTATUS")
+        rm = open_cluster.url("resourcemanager")
+        url, access = f"{rm}/ws/v1/cluster/apps/{job['application_id']}", open_cluster.access("bob")
+        assert get_json(url, access)["app"]["user"] == "alice"
+        assert get_json(url, access)["app"]["amContainerLogs"]
+        ended = json.dumps({"state": "KILLED"}).encode()
+        answer, said, _place = http_request("PUT", f"{url}/state", body=ended, access=access)
+        assert answer in (200, 202), said
+        until(lambda: get_json(url, access)["app"]["finalStatus"] == "KILLED", "bob ends the job")
+    finally:
+        alice.run("cancel", job["job_id"], "--yes")
+        alice.run("doctor", "--stop-driver")
 
 
 def test_a_service_may_act_for_the_users_of_its_rule(hub: User) -> None:

@@ -1,4 +1,7 @@
-"""A cluster that encrypts its RPC and blocks (privacy), with an encryption zone in HDFS."""
+"""A cluster that protects its RPC and blocks, with an encryption zone in HDFS.
+
+One that signs them (integrity) and one that encrypts them (privacy).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from tests.kerberos.helpers import User
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
-REUSE = "SUBMARINE_TEST_PROTECTED_MINICLUSTER"
+#: With the protection, such as SUBMARINE_TEST_PRIVACY_MINICLUSTER.
+REUSE = "SUBMARINE_TEST_{}_MINICLUSTER"
 ZONE, SECRET = "/user/alice/zone", "a secret of alice"
 #: Reads a file that YARN has decrypted, and a plain one with the token of its container.
 READS = """\
@@ -26,7 +30,7 @@ from pathlib import Path
 from hdfs_native import Client
 print("localized", Path("secret.txt").read_text())
 options = {"hadoop.security.authentication": "kerberos",
-           "dfs.data.transfer.protection": "privacy"}
+           "dfs.data.transfer.protection": sys.argv[2]}
 reader = Client(sys.argv[1], options).read("/user/alice/data.txt")
 print("read", bytes(reader.read_range(0, len(reader))).decode())
 """
@@ -38,10 +42,12 @@ pathlib.Path(os.environ["SUBMARINE_MODEL_DIR"], f"{rank}.txt").write_text("the m
 """
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Minicluster]:
-    settings = Settings(kerberos=True, https=True, protection="privacy", encryption_zones=True)
-    with running(REUSE, settings) as found:
+@pytest.fixture(scope="module", params=["integrity", "privacy"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Minicluster]:
+    level = str(request.param)
+    settings = Settings(kerberos=True, https=True, protection=level, encryption_zones=True)
+    with running(REUSE.format(level.upper()), settings) as found:
+        assert found.saved.settings.protection == level
         yield found
 
 
@@ -73,12 +79,13 @@ def test_a_task_reads_what_yarn_decrypts(
     alice: User, cluster: Minicluster, home: SecureWebHdfs, secret: str
 ) -> None:
     words = ("--memory", "256M", "--localization", f"{secret}:secret.txt", "--wait")
-    job = alice.json("run", alice.file("reads.py", READS), *words, "--", cluster.default_fs)
+    place = ("--", cluster.default_fs, cluster.saved.settings.protection)
+    job = alice.json("run", alice.file("reads.py", READS), *words, *place)
     log = alice.run("logs", job["job_id"]).stdout
     assert log.splitlines() == [f"localized {SECRET}", "read forty-two"]
 
 
-def test_a_gang_with_encrypted_rpc_and_blocks(
+def test_a_gang_with_protected_rpc_and_blocks(
     alice: User, cluster: Minicluster, home: SecureWebHdfs
 ) -> None:
     data = f"ANSWER={cluster.default_fs}/user/alice/data.txt"
@@ -88,7 +95,7 @@ def test_a_gang_with_encrypted_rpc_and_blocks(
     assert shown["state"] == "SUCCEEDED"
     log = alice.run("logs", job["job_id"], "--all").stdout
     assert {"rank 0 has forty-two", "rank 1 has forty-two"} <= set(re.findall("rank.*", log))
-    # Larger than what is written through WebHDFS: hdfs-native encrypts the blocks.
+    # Larger than what is written through WebHDFS: hdfs-native signs or encrypts the blocks.
     large = alice.file("large.bin", "x" * (2 << 20))
     localized = ("--memory", "256M", "--localization", f"{large}:large.bin", "--wait")
     program = alice.file("size.py", "import os; print(os.path.getsize('large.bin'))")
