@@ -361,11 +361,12 @@ def test_the_hub_ends_the_container_with_the_ticket(
     until(lambda: not directory.exists(), "the container is removed")
 
     def remaining() -> list[str]:
-        return [
-            " ".join(one.cmdline())
-            for one in marked(hub)
-            if one.environ().get("CONTAINER_ID") == directory.name
-        ]
+        found = []
+        for one in marked(hub):
+            with contextlib.suppress(psutil.NoSuchProcess):  # It has ended meanwhile.
+                if one.environ().get("CONTAINER_ID") == directory.name:
+                    found.append(" ".join(one.cmdline()))
+        return found
 
     until(lambda: not remaining(), remaining)
 
