@@ -752,6 +752,7 @@ for _extra in (
     ("--kerberos",),
     ("--ha",),
     ("--encryption-zones",),
+    ("--property", "dfs.replication=2"),
 ):
     row("minicluster start", _extra[0], *_extra, base="minicluster start", how=configured_cluster)
 for _extra in (
