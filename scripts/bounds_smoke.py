@@ -18,7 +18,17 @@ from pathlib import Path
 
 from submarine_runtime.yarn import import_skein
 
-PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server", "workflows", "zeppelin")
+PACKAGES = (
+    "runtime",
+    "data",
+    "jobs",
+    "magics",
+    "kernel",
+    "minicluster",
+    "server",
+    "workflows",
+    "zeppelin",
+)
 #: Optional packages.
 OPTIONAL = ("airflow", "jupyter_scheduler", "tensorboard", "tensorflow", "conda_pack", "pytest")
 #: Programs: importing them runs them, some of them only in a kernel.

@@ -38,7 +38,7 @@ runpy.run_path({program!r}, run_name="__main__")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = ("lowest-direct", "highest")
 #: Extras whose versions are resolved with the others. TensorFlow has no wheel for each Python.
-EXTRAS = ("workflows", "zeppelin")
+EXTRAS = ("data", "workflows", "zeppelin")
 #: What skein leaves open; of each major version both ends are tried.
 SKEIN_NEEDS = ("protobuf", "grpcio")
 #: A suite with a newer Python than the oldest that the project supports, and its packages.

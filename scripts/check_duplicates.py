@@ -22,6 +22,7 @@ ACCEPTED = Path(__file__).with_name("accepted_duplicates.toml")
 FOLDERS = (
     "runtime",
     "jobs",
+    "data",
     "magics",
     "kernel",
     "minicluster",

@@ -30,10 +30,11 @@ INSTALL_SECONDS = 1800
 #: Each installation, and the extras that it has.
 INSTALLATIONS = {
     "": (),
+    "data": ("data",),
     "zeppelin": ("zeppelin",),
     "workflows": ("workflows",),
     "tensorflow": ("tensorflow",),
-    "all": ("zeppelin", "workflows", "tensorflow"),
+    "all": ("data", "zeppelin", "workflows", "tensorflow"),
 }
 FLOW = """nodes:
   - name: hello
@@ -47,6 +48,17 @@ NOTEBOOK = {
     "nbformat": 4, "nbformat_minor": 5,
 }  # fmt: skip
 SKEIN = "from submarine_runtime.yarn import import_skein; import_skein()"
+READING = """
+import pathlib
+import submarine_data
+from importlib.util import find_spec
+pathlib.Path("lines.txt").write_text("a\\nb\\n")
+print([record["text"] for record in submarine_data.open_dataset("lines.txt").records()])
+if find_spec("pyarrow"):
+    import pyarrow, pyarrow.parquet
+    pyarrow.parquet.write_table(pyarrow.table({"x": [1, 2]}), "x.parquet")
+    print([record["x"] for record in submarine_data.open_dataset("x.parquet").records()])
+"""
 LEARNING = """
 import numpy, sklearn, tensorboard, tensorflow
 print(float(tensorflow.reduce_sum(tensorflow.constant([1.0, 2.0]))))
@@ -127,6 +139,9 @@ def check(binaries: Path, extras: tuple[str, ...], place: Path, env: dict[str, s
     if not any("submarine_server" in line and "OK" in line for line in listed.splitlines()):
         sys.exit(f"the server extension is not valid:\n{listed}")
     run(binaries / "python", "-c", SKEIN, cwd=work, env=env)
+    read = run(binaries / "python", "-c", READING, cwd=work, env=env)
+    if "['a', 'b']" not in read or ("[1, 2]" in read) != ("data" in extras):
+        sys.exit(f"submarine_data read something else:\n{read}")
     (work / "a.flow").write_text(FLOW, encoding="utf-8")
     (work / "a.ipynb").write_text(json.dumps(NOTEBOOK), encoding="utf-8")
     (work / "zeppelin" / "interpreter").mkdir(parents=True)

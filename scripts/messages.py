@@ -22,6 +22,7 @@ PAGE = ROOT / "docs" / "messages.md"
 SECTIONS = {
     "jobs": "Jobs and commands",
     "magics": "Notebook",
+    "data": "Training data",
     "runtime": "Containers of a job",
     "labextension": "JupyterLab",
     "server_ext": "Jupyter server extension",

@@ -49,6 +49,7 @@ def jlpm(*arguments: str) -> tuple[str, ...]:
 #: Code that runs in containers, with Python 3.8 or later.
 SHIPPED = (
     "runtime",
+    "data",
     "kernel/submarine_kernel/remote/container",
     "kernel/submarine_kernel/notebook_server/container",
     "jobs/submarine_jobs/doctor/cuda_probe.py",

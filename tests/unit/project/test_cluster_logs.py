@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PARTS = ("jobs", "runtime", "kernel", "magics", "server_ext", "workflows", "zeppelin",
+PARTS = ("jobs", "runtime", "data", "kernel", "magics", "server_ext", "workflows", "zeppelin",
          "labextension/src", "minicluster")  # fmt: skip
 LOGS = re.compile(
     r"ws/v1/(?:applicationhistory|history/(?!info))|ws/v1/node/containers?/[^\"'\s]*logs"

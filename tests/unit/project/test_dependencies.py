@@ -21,7 +21,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OPTIONAL = PROJECT["optional-dependencies"]
 PAGE = ROOT / "docs" / "dependencies.md"
 #: The package that each extra is for; all other code needs no extra.
-PACKAGES = {"zeppelin": "submarine_zeppelin", "workflows": "submarine_workflows"}
+PACKAGES = {
+    "data": "submarine_data",
+    "workflows": "submarine_workflows",
+    "zeppelin": "submarine_zeppelin",
+}
 #: Imported by skein's generated code only; the bound is for it.
 INDIRECT = {"protobuf"}
 
@@ -52,6 +56,10 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield str(node.module).partition(".")[0]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in ("require", "import_module"):
+                yield str(node.args[0].value).partition(".")[0]
 
 
 @pytest.mark.slow

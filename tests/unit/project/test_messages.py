@@ -25,6 +25,7 @@ def _load(path: Path) -> Any:
 messages = _load(ROOT / "scripts" / "messages.py")
 #: Packages whose sentences are marked.
 MARKED = (
+    "data",
     "jobs",
     "kernel",
     "magics",
@@ -38,6 +39,7 @@ MARKED = (
 WITH_SENTENCES = {
     "UsageError": 0,
     "ConfigError": 0,
+    "DataError": 0,
     "SubmarineError": 0,
     "ClusterError": 0,
     "RefusedError": 0,

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 TOPS = {
     "runtime": "submarine_runtime",
+    "data": "submarine_data",
     "jobs": "submarine_jobs",
     "magics": "submarine_magics",
     "kernel": "submarine_kernel",

@@ -1,0 +1,104 @@
+r"""Lines of text: divided at ranges of bytes.
+
+Format: lines that end with ``\n`` or ``\r\n``. A line belongs to the range in which it starts, as
+in Hadoop's TextInputFormat.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import BinaryIO, Iterator, Sequence
+
+from submarine_data.batches import Batch
+from submarine_data.file_systems import FileEntry
+from submarine_data.formats.base import (
+    CHUNK,
+    Format,
+    Reading,
+    Split,
+    damaged,
+    is_compressed,
+    open_decompressed,
+)
+from submarine_data.sharding import ranges
+
+#: What a damaged compressed file raises.
+DECOMPRESSION_ERRORS = (EOFError, OSError, zlib.error)
+
+
+class TextFormat(Format):
+    r"""Files of lines; the column is ``text``, without the end of the line.
+
+    Files with the suffix ``.gz`` or ``.bz2`` are decompressed, and not divided.
+
+    Parameters
+    ----------
+    files, reading
+        See ``Format``.
+    encoding
+        Encoding of the text; one in which ``\n`` is one byte of its own.
+    """
+
+    name = "text"
+
+    def __init__(
+        self, files: Sequence[FileEntry], reading: Reading, *, encoding: str = "utf-8"
+    ) -> None:
+        super().__init__(files, reading)
+        self._encoding = encoding
+
+    def splits(self, file: FileEntry, unit: int) -> list[Split]:
+        """Divide a file at ranges of bytes, unless it is compressed."""
+        return byte_ranges(file, unit)
+
+    def read(self, split: Split) -> Iterator[Batch]:
+        """Yield the lines that start in a range of bytes."""
+        for offset, lines in line_blocks(split):
+            yield Batch({"text": decoded(split.file, offset, lines, self._encoding)})
+
+
+def byte_ranges(file: FileEntry, unit: int) -> list[Split]:
+    """Divide a file at ranges of bytes, unless it is compressed as a whole."""
+    if is_compressed(file):
+        return [Split(file, 0, None, file.size)]
+    return [Split(file, start, end, end - start) for start, end in ranges(file.size, unit)]
+
+
+def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield offsets and lines, with their ends, that start in a range: about 1 MiB at a time."""
+    with open_decompressed(split.file) as source:
+        position = split.start
+        try:
+            if position:
+                source.seek(position - 1)
+                position += len(source.readline()) - 1
+            while split.end is None or position < split.end:
+                lines = _lines(source, None if split.end is None else split.end - position)
+                if not lines:
+                    return
+                yield position, lines
+                position += sum(map(len, lines))
+        except DECOMPRESSION_ERRORS as exc:
+            raise damaged(split.file, f"byte {position}", exc) from exc
+
+
+def _lines(source: BinaryIO, left: int | None) -> list[bytes]:
+    """Return lines that start in the next ``left`` bytes."""
+    if left == 1:
+        line = source.readline()
+        return [line] if line else []
+    # `readlines` ends with the line that exceeds the number.
+    return source.readlines(CHUNK if left is None else min(CHUNK, left - 1))
+
+
+def decoded(file: FileEntry, offset: int, lines: list[bytes], encoding: str) -> list[str]:
+    """Return lines as text without their ends; ``offset`` is that of the first."""
+    found = []
+    try:
+        for line in lines:
+            text = line.decode(encoding)
+            found.append(text[:-2] if text.endswith("\r\n") else text.rstrip("\n"))
+            offset += len(line)
+    except UnicodeDecodeError as exc:
+        raise damaged(file, f"byte {offset + exc.start}", exc.reason) from exc
+    return found
