@@ -1,4 +1,4 @@
-"""Commands ``submarine zeppelin install|check|uninstall|export-note``."""
+"""Commands ``submarine zeppelin install|check|uninstall|migrate|export-note``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
 from submarine_runtime.translation import _, gettext_noop, ngettext
-from submarine_zeppelin import notes
+from submarine_zeppelin import migration, notes
 from submarine_zeppelin.installation import (
     find_installation,
     install as install_group,
@@ -24,6 +24,7 @@ from submarine_zeppelin.installation import (
             "install": gettext_noop("Install or update the interpreter group."),
             "check": gettext_noop("Check the installation and start the interpreter process."),
             "uninstall": gettext_noop("Remove the interpreter group."),
+            "migrate": gettext_noop("List what of a former Submarine interpreter runs."),
         },
         gettext_noop("Notes"): {
             "export-note": gettext_noop("Export a note as a Jupyter notebook.")
@@ -96,6 +97,53 @@ def check(directory: str) -> Outcome:
     return Outcome(
         "\n".join(result_lines(results)),
         value={"checks": [result.to_json() for result in results]},
+        exit_code=JOB_FAILED if failed else SUCCESS,
+    )
+
+
+@zeppelin.command(
+    cls=Verb,
+    example=("zeppelin migrate --check /opt/zeppelin", "zeppelin migrate --check notebook --json"),
+)
+@click.argument("directory", type=click.Path(path_type=Path))
+@option("--check", is_flag=True, help="Only read and report; migrate changes nothing yet.")
+def migrate(directory: Path, check: bool) -> Outcome:
+    """List which settings and notes of a Zeppelin run with this interpreter group.
+
+    DIRECTORY is the home of a Zeppelin with its former Submarine interpreter, or a directory with
+    notes (.zpln, note.json). Exit code 1 if something does not run or a file cannot be read.
+    """
+    if not check:
+        raise UsageError(
+            _("migrate needs --check: it reports, and changes nothing."),
+            _("Add --check; `submarine zeppelin install --replace` installs the group."),
+        )
+    report = migration.check_migration(directory)
+    lines = [
+        _("{file} is skipped: {error}").format(file=file, error=error)
+        for file, error in report.unreadable
+    ]
+    for effect, heading in (
+        (migration.FAILS, _("Does not run:")),
+        (migration.CHANGES, _("Changes:")),
+        (migration.RUNS, _("Runs unchanged:")),
+    ):
+        found = [one for one in report.findings if one.effect == effect]
+        if found:
+            lines += ["", f"{heading}"]
+            lines += [f"  {one.place}{': ' if one.text else ''}{one.text}" for one in found]
+    lines += [
+        "",
+        _("{notes} notes use the group: {fails} findings fail, {changes} change.").format(
+            notes=report.notes,
+            fails=report.count(migration.FAILS),
+            changes=report.count(migration.CHANGES),
+        ),
+    ]
+    failed = bool(report.count(migration.FAILS) or report.unreadable)
+    return Outcome(
+        "\n".join(lines).strip(),
+        value=migration.report_json(report),
         exit_code=JOB_FAILED if failed else SUCCESS,
     )
 

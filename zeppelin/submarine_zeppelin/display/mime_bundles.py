@@ -16,6 +16,8 @@ def convert_mime_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
     table = data.get(TABLE)
     if isinstance(table, dict) and isinstance(table.get("table"), str):
         messages = [(Kind.TABLE, table["table"])]
+        if isinstance(table.get("head"), str):
+            messages.insert(0, (Kind.TEXT, table["head"] + "\n"))
         if table.get("rows") != table.get("shown"):
             messages.append(
                 (
