@@ -16,9 +16,19 @@ from submarine_jobs.version import __version__
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
+    from submarine_jobs.datasets import Dataset
     from submarine_runtime.protocol import JobRecord
 
-__all__ = ["__version__", "find_job", "list_jobs", "open_session", "run"]
+__all__ = [
+    "__version__",
+    "find_data",
+    "find_job",
+    "list_data",
+    "list_jobs",
+    "open_session",
+    "put_data",
+    "run",
+]
 
 _sessions: dict[str | None, Session] = {}
 
@@ -84,3 +94,47 @@ def find_job(text: str, *, profile: str | None = None) -> Job:
 def list_jobs(limit: int = 100, *, profile: str | None = None) -> list[JobRecord]:
     """Records of your jobs, newest first."""
     return open_session(profile).jobs(limit)
+
+
+def put_data(
+    name: str,
+    value: object,
+    *,
+    replace: bool = False,
+    profile: str | None = None,
+    backend: str | None = None,
+) -> Dataset:
+    """Store data in the job root under a name; the same content is uploaded once.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset: ``inputs={"train": "data:NAME"}`` gives it to a job.
+    value
+        pandas or Spark DataFrame, Arrow table, NumPy array, dict of arrays, path, or list of paths.
+    replace
+        Give the name to this data even if it belongs to other data.
+    profile, backend
+        The cluster; None: the configured one.
+
+    Returns
+    -------
+    Dataset
+        With ``uri``, ``digest``, ``size`` (bytes), ``rows`` and ``schema``.
+
+    Raises
+    ------
+    UsageError
+        If the value cannot be stored, or the name belongs to other data.
+    """
+    return open_session(profile).put_data(name, value, replaces=replace, backend=backend)
+
+
+def find_data(name: str, *, profile: str | None = None, backend: str | None = None) -> Dataset:
+    """Find a dataset by its name, or by the beginning of its digest."""
+    return open_session(profile).datasets(backend).find(name)
+
+
+def list_data(*, profile: str | None = None, backend: str | None = None) -> list[Dataset]:
+    """Your named datasets, sorted by name."""
+    return open_session(profile).datasets(backend).names()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import sys
+from collections.abc import Collection
 
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
@@ -18,6 +19,7 @@ EXTRAS = {
     "data": ("crc32c", "cramjam", "fastavro", "lmdb", "pyarrow"),
     "zeppelin": ("thriftpy2",),
     "workflows": ("cronsim", "fsspec", "nbclient", "papermill", "requests"),
+    "data": ("pyarrow", "fastavro", "lmdb", "cramjam", "crc32c", "fsspec"),
 }
 
 
@@ -25,15 +27,18 @@ class MissingExtraError(SubmarineError):
     """An extra of this package is not installed in this Python; the message has the command."""
 
 
-def require_extra(extra: str) -> None:
-    """Raise MissingExtraError unless all modules of an extra are installed.
+def require_extra(extra: str, modules: Collection[str] | None = None) -> None:
+    """Raise MissingExtraError unless the modules of an extra are installed.
 
     Parameters
     ----------
     extra
         A key of ``EXTRAS``.
+    modules
+        Those of its modules that the feature needs; None: all.
     """
-    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    needed = EXTRAS[extra] if modules is None else modules
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingExtraError(
             _("The extra {extra} is not installed (missing: {modules}); type {command}").format(

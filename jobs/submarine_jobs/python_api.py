@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from submarine_jobs.commands.grammar import execute, grammar
+from submarine_jobs.datasets import Dataset
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import format_param, quote_value
@@ -42,6 +43,8 @@ class PythonFrontend(Frontend):
 def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) -> Job:
     """Submit a job described by keyword arguments; see ``submarine_jobs.run``."""
     values = dict(options.pop("values", None) or {})
+    if inputs := options.get("inputs"):
+        options["inputs"] = _input_uris(session, inputs, options.get("backend"))
     words = ["run", "--name", name, *to_arguments(options, values)]
     if session.profile.name not in ("default", ""):
         words[1:1] = ["--profile", session.profile.name]
@@ -53,6 +56,22 @@ def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) 
     if wait:
         outcome.job.wait_success()
     return outcome.job
+
+
+def _input_uris(session: Session, inputs: Mapping[str, Any], backend: str | None) -> dict[str, str]:
+    """Return the URI of each input; upload a frame or arrays, unless the cluster has them.
+
+    A text is a URI, as on the command line.
+    """
+    uris: dict[str, str] = {}
+    for name, value in inputs.items():
+        if isinstance(value, Dataset):
+            uris[name] = value.uri
+        elif isinstance(value, str):
+            uris[name] = value
+        else:
+            uris[name] = session.put_data(None, value, backend=backend).uri
+    return uris
 
 
 def to_arguments(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:

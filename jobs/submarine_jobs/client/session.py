@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs import backends, client
+from submarine_jobs import backends, client, datasets, storage
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import ClusterError, ConfigError, NoClusterError, no_cluster
 from submarine_jobs.model import Profile, hadoop_user
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
     from submarine_jobs.client.token_deliveries import TokenDeliveries
     from submarine_jobs.client.watcher import Watcher
+    from submarine_jobs.datasets import Dataset, DatasetStore
     from submarine_jobs.environments import Progress
     from submarine_jobs.model import JobSpec
     from submarine_jobs.program import Bundle
@@ -62,6 +63,26 @@ class Session:
         if name not in self._backends:
             self._backends[name] = backends.make_backend(name, self.profile)
         return self._backends[name]
+
+    def datasets(self, backend: str | None = None) -> DatasetStore:
+        """Return the named datasets in the job root of a backend, by default the profile's.
+
+        Raises
+        ------
+        UsageError
+            If the job root is in an encryption zone, which agents cannot read.
+        """
+        found = self.backend(backend)
+        file_system, root = found.job_root()
+        storage.check_job_root(file_system, root)
+        # The attribute loads the modules of uploads, which only data needs.
+        return datasets.DatasetStore(file_system, root, found.user)
+
+    def put_data(
+        self, name: str | None, value: object, *, replaces: bool = False, backend: str | None = None
+    ) -> Dataset:
+        """Store data in the job root; see ``datasets.put_value``."""
+        return datasets.put_value(self.datasets(backend), name, value, replaces=replaces).dataset
 
     @property
     def user(self) -> str:

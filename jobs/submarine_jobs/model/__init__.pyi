@@ -23,7 +23,11 @@ from .headless_settings import (
     Headless as Headless,
 )
 from .job_view import JobView as JobView
-from .placeholders import fetched_input as fetched_input, fill_spec as fill_spec
+from .placeholders import (
+    FRAME_INPUT as FRAME_INPUT,
+    fetched_input as fetched_input,
+    fill_spec as fill_spec,
+)
 from .profile import (
     Profile as Profile,
     default_state_dir as default_state_dir,

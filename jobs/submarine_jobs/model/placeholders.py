@@ -17,6 +17,8 @@ from submarine_runtime.translation import _
 
 #: Characters that a shell interprets, except patterns of file names.
 _SHELL = re.compile(r"[\s`$;&|<>()'\"\\{}\x00-\x1f\x7f]|^[~#]")
+#: Beginning of the names of inputs with the frames of ``--with``; they fill no placeholder.
+FRAME_INPUT = "WITH_FRAME_"
 NAMES = ("input_path", "checkpoint_path", "saved_model_path")
 
 
@@ -94,7 +96,7 @@ def fetched_input(spec: JobSpec) -> str | None:
     if any(item.name == "PATH" for item in spec.inputs):
         return "PATH"
     for item in spec.inputs:
-        if spec.input_path in (None, item.uri):
+        if spec.input_path in (None, item.uri) and not item.name.startswith(FRAME_INPUT):
             return item.name
     return None
 

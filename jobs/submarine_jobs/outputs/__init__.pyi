@@ -12,4 +12,8 @@ from .returned_values import (
     has_result as has_result,
     read_result as read_result,
 )
-from .values import parse_names as parse_names, send_values as send_values
+from .values import (
+    parse_names as parse_names,
+    send_values as send_values,
+    unpack_values as unpack_values,
+)

@@ -93,7 +93,8 @@ def read_result(job: JobHandle) -> Result:
             _("Job {job} ({state}) has left no values.").format(job=job.id, state=state.value),
             _("Name them with --return when you run it; a job that fails leaves none."),
         ) from None
-    return Result(*unpack_values(packed), functools.partial(_read_ranks, job))
+    content = unpack_values(packed)
+    return Result(content.values, content.refused, functools.partial(_read_ranks, job))
 
 
 def _read_ranks(job: JobHandle) -> list[Result]:
@@ -123,7 +124,8 @@ def _read_ranks(job: JobHandle) -> list[Result]:
                     url=job.directory.url, ranks=layout.RANKS
                 ),
             )
-        found.append(Result(*unpack_values(packed)))
+        content = unpack_values(packed)
+        found.append(Result(content.values, content.refused))
     return found
 
 

@@ -56,7 +56,11 @@ _SHELLS = frozenset(("In", "Out", "exit", "quit", "open", "get_ipython"))
 
 
 def send_values(
-    names: Iterable[str], namespace: Mapping[str, object], *, limit: int = DEFAULT_LIMIT
+    names: Iterable[str],
+    namespace: Mapping[str, object],
+    *,
+    limit: int = DEFAULT_LIMIT,
+    stored: Mapping[str, tuple[str, str]] | None = None,
 ) -> bytes:
     """Pack the values of ``names`` in ``namespace`` for ``values.zip``.
 
@@ -66,6 +70,8 @@ def send_values(
         The variables of the notebook.
     limit
         Maximum total bytes; default 1 GiB.
+    stored
+        Name -> input and kind of the frames that the job fetches; see ``values.frames``.
 
     Raises
     ------
@@ -89,7 +95,7 @@ def send_values(
         chosen[name] = namespace[name]
     buffer = io.BytesIO()
     try:
-        pack_values(chosen, buffer, limit=limit)
+        pack_values(chosen, buffer, limit=limit, stored=stored)
     except ValuesError as error:
         raise UsageError(_("--with cannot send this: {error}").format(error=error)) from None
     return buffer.getvalue()

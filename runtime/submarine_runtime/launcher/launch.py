@@ -98,18 +98,18 @@ def _wait_for_imports() -> None:
         exec(compile(source, path, "exec"), {"__name__": "_submarine_shims", "__file__": path})  # noqa: S102
 
 
-def _values_module() -> Any:
-    """Import ``submarine_runtime.values`` without leaving an entry in sys.path or sys.modules."""
+def _values_module(name: str = "archive") -> Any:
+    """Import a module of ``values`` without leaving an entry in sys.path or sys.modules."""
     # cost: importlib, in every program; few have values.
     from importlib import import_module
 
     sys.path.insert(0, HERE)
     try:
-        return import_module("submarine_runtime.values.archive")
+        return import_module("submarine_runtime.values." + name)
     finally:
         sys.path.remove(HERE)
-        for name in [n for n in sys.modules if n.split(".")[0] == "submarine_runtime"]:
-            del sys.modules[name]
+        for own in [n for n in sys.modules if n.split(".")[0] == "submarine_runtime"]:
+            del sys.modules[own]
 
 
 def _pass_values(namespace: dict[str, Any]) -> None:
@@ -117,7 +117,10 @@ def _pass_values(namespace: dict[str, Any]) -> None:
     if not os.path.exists(path):
         return
     try:
-        namespace.update(_values_module().unpack_values(path).values)
+        content = _values_module().unpack_values(path)
+        namespace.update(content.values)
+        if content.stored:
+            namespace.update(_values_module("frames").read_stored(content.stored, os.environ))
     except Exception as exc:
         raise SystemExit(f"submarine: the values of --with could not be read: {exc}") from None
 

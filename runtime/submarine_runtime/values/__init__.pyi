@@ -5,3 +5,4 @@ from .archive import (
     unpack_values as unpack_values,
 )
 from .encoder import ValuesError as ValuesError
+from .frames import read_frame as read_frame, read_stored as read_stored

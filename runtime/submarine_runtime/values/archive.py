@@ -25,7 +25,8 @@ and one file per array (``.npy``) or bytes (``.bin``). A NODE is one of
   ``Timestamp``, ``Timedelta``, ``NaTType``;
 - ``frame``, ``series``, ``index``, ``rangeindex``, ``multiindex``: pandas objects, a column a NODE.
 
-A tensor is stored as a NumPy array.
+A tensor is stored as a NumPy array. ``"stored": {NAME: [INPUT, KIND]}``, which only a notebook
+writes, names frames that the job fetches as Parquet files; see ``frames``.
 """
 
 from __future__ import annotations
@@ -69,10 +70,14 @@ Source = Union[str, "os.PathLike[str]", IO[bytes]]
 
 
 class ArchiveContent(NamedTuple):
-    """Content of a zip: the values, and for each name that was not packed the reason."""
+    """Content of a zip: the values, and for each name that was not packed the reason.
+
+    ``stored`` has the input and the kind of each frame that is not in the zip.
+    """
 
     values: dict[str, Any]
     refused: dict[str, str]
+    stored: dict[str, tuple[str, str]] = {}
 
 
 def pack_values(
@@ -81,6 +86,7 @@ def pack_values(
     *,
     limit: int = DEFAULT_LIMIT,
     strict: bool = True,
+    stored: Mapping[str, tuple[str, str]] | None = None,
 ) -> dict[str, str]:
     """Write ``values`` to ``target``.
 
@@ -96,6 +102,8 @@ def pack_values(
     strict
         Raise for the first value that is not supported. Otherwise it is left out and the reason is
         stored in the zip, so that the other values are not lost.
+    stored
+        Name -> input and kind (``pandas``, ``arrow``) of the frames that the job fetches.
 
     Returns
     -------
@@ -117,7 +125,7 @@ def pack_values(
                 nodes[name] = node
         for file, write in encoder.files.items():
             _write_member(archive, file, write)
-        index = {"version": VERSION, "values": nodes, "refused": refused}
+        index = {"version": VERSION, "values": nodes, "refused": refused, "stored": stored or {}}
         content = json.dumps(index, allow_nan=False).encode("ascii")
         _write_member(archive, _INDEX, lambda stream: stream.write(content))
     return refused
@@ -143,7 +151,11 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> ArchiveConte
             decoder = Decoder(archive)
             values = _decode(decoder, data["values"])
             refused = {str(name): str(text) for name, text in data.get("refused", {}).items()}
-            return ArchiveContent(values, refused)
+            stored = {
+                str(name): (str(one), str(kind))
+                for name, (one, kind) in data.get("stored", {}).items()
+            }
+            return ArchiveContent(values, refused, stored)
     except ValuesError:
         raise
     except _UNREADABLE as error:

@@ -167,7 +167,7 @@ def _decode_object(decoder: Decoder, node: Any) -> Any:
             _column(pandas, decoder, node["data"], len(index)),
             decoder.decode(node["name"]),
         )
-        return pandas.Series(data, index=index, name=name)
+        return pandas.Series(data, index=index, name=name, dtype=_kept(data))
     if kind != "frame":
         return _index(pandas, decoder, node)
     index, columns = (_index(pandas, decoder, node[part]) for part in ("index", "columns"))
@@ -182,11 +182,20 @@ def _decode_object(decoder: Decoder, node: Any) -> Any:
         number: _column(pandas, decoder, column, len(index))
         for number, column in enumerate(node["data"])
     }
+    data = {
+        number: pandas.Series(column, index=index, dtype=object) if _kept(column) else column
+        for number, column in data.items()
+    }
     if not data:
         _check_bare(len(index))
     frame = pandas.DataFrame(data, index=index)
     frame.columns = columns
     return frame
+
+
+def _kept(data: Any) -> Any:
+    """Return the dtype of objects, for which pandas 3 would infer ``str``; None for others."""
+    return object if str(getattr(data, "dtype", "")) == "object" else None
 
 
 def _check_bare(length: int) -> None:
@@ -214,7 +223,8 @@ def _index(pandas: Any, decoder: Decoder, node: Any) -> Any:
         return pandas.RangeIndex(start, stop, step, name=name)
     if kind != "index":
         raise ValueError(f"unknown kind {str(kind)[:40]!r}")
-    index = pandas.Index(_column(pandas, decoder, node["data"], None), name=name)
+    data = _column(pandas, decoder, node["data"], None)
+    index = pandas.Index(data, name=name, dtype=_kept(data))
     if _FREQUENCY.match(str(node.get("freq") or "")):
         with suppress(ValueError, TypeError, AttributeError):  # The name in another pandas version.
             index.freq = str(node["freq"])

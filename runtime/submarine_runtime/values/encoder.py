@@ -379,7 +379,8 @@ class _Frames:
         if isinstance(index, pandas.RangeIndex):
             bounds = [index.start, index.stop, index.step]
             return {"kind": "rangeindex", "name": name, "value": bounds}
-        made = {"kind": "index", "name": name, "data": self._column(index.to_series())}
+        column = index.to_series().astype(index.dtype)  # pandas 3 makes texts of objects
+        made = {"kind": "index", "name": name, "data": self._column(column)}
         return {**made, "freq": str(getattr(index, "freqstr", None) or "")}
 
     def _column(self, series: Any) -> dict[str, Any]:

@@ -218,6 +218,10 @@ BASES = {
     "clear": "clear",
     "config": "config",
     "doctor": "doctor",
+    "data list": "data list",
+    "data put": "data put letters quick.py",
+    "data rm": "data rm letters",
+    "data show": "data show letters",
     "kernel check": "kernel check",
     "kernel install": "kernel install --prefix out",
     "kernel list": "kernel list",
@@ -509,6 +513,23 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 row("rerun", "--resume")
+row("data put", "--replace", base="data put letters plain.py")
+
+
+def removed(*words: str) -> str:
+    """What ``data rm`` gives while a job reads the data."""
+    see("data", "put", "held", "quick.py")
+    see("run", "sleep.py", "--name", "reads", "--input", "A=data:held")
+    try:
+        return see(*words)
+    finally:
+        see("cancel", "reads", "--yes")
+
+
+row("data rm", "--force", base="data rm held", how=removed)
+row("data rm", "--json", base="data rm nothing")
+row("zeppelin migrate", "--check", base="zeppelin migrate notes")
+row("zeppelin migrate", "--json", base="zeppelin migrate notes --check")
 row("list", "--user", "--user", "another")
 
 
@@ -1140,6 +1161,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in ("single", "node", "quick", "pair", "book"):
             assert "exit 0" in see("wait", name, "--quiet")
         see("save", "quick", "--name", "first")
+        see("data", "put", "letters", "quick.py")
         see("workflow", "run", "nightly.flow")
         see("workflow", "run", "nightly.flow")
         see("zeppelin", "install", "zeppelin")
@@ -1193,6 +1215,8 @@ def _write(here: Path) -> None:
         (here / "zeppelin" / name).mkdir(parents=True)
     note = Path(__file__).parents[3] / "examples" / "zeppelin" / "digits.zpln"
     shutil.copy(note, here / "note.zpln")
+    (here / "notes").mkdir()
+    shutil.copy(note, here / "notes" / "note.zpln")
     layout = Minicluster("default").layout
     layout.make()
     names = port_names(1)

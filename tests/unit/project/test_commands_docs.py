@@ -38,6 +38,8 @@ def test_every_option_of_a_verb_is_on_the_page(verb: str) -> None:
 def test_no_option_on_the_page_is_invented() -> None:
     with click.Context(grammar(), info_name="submarine") as ctx:
         commands = [grammar().get_command(ctx, verb) for verb in VERBS]
+        groups = [one for one in commands if isinstance(one, click.Group)]
+        commands += [verb for group in groups for verb in group.commands.values()]
     known = {
         name.replace("_", "-")
         for command in commands

@@ -21,8 +21,11 @@ from hypothesis import given, settings, strategies as st
 
 import submarine_runtime
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.outputs import parse_names, send_values
-from submarine_jobs.outputs.values import unpack_values as unpack_for_person
+from submarine_jobs.outputs import (
+    parse_names,
+    send_values,
+    unpack_values as unpack_for_person,
+)
 from submarine_runtime.values import ValuesError, pack_values, unpack_values
 from tests.random_examples import examples
 
@@ -474,3 +477,17 @@ def test_json_of_many_small_values_is_refused_before_it_is_parsed(
                 unpack_values(buffer)
         else:
             assert unpack_values(buffer).values == {"x": "," * 5000}
+
+
+def test_texts_as_objects_stay_objects() -> None:
+    pandas = pytest.importorskip("pandas")
+    texts = pandas.Series(["a", None, "b"], dtype=object, name="s")
+    index = pandas.Index(["x", "x", "y"], dtype=object, name="i")
+    frame = pandas.DataFrame({"s": texts.set_axis(index), "n": [1, 2, 3]}, index=index)
+    buffer = io.BytesIO()
+    pack_values({"frame": frame, "series": texts, "index": index}, buffer)
+    back = unpack_values(buffer).values
+    pandas.testing.assert_frame_equal(back["frame"], frame, check_index_type="exact")
+    pandas.testing.assert_series_equal(back["series"], texts)
+    assert back["index"].dtype == object
+    assert back["series"][1] is None

@@ -77,6 +77,11 @@ VERBS: dict[str, VerbEntry] = {
         gettext_noop("List the saved versions of a job's model, or copy one here."),
         "models",
     ),
+    "data": VerbEntry(
+        _JOBS,
+        gettext_noop("Store data for jobs under a name: put, list, show, rm."),
+        "data",
+    ),
     "rerun": VerbEntry(
         _JOBS,
         gettext_noop("Run a job again, from its job directory alone."),

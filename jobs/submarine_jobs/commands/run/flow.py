@@ -16,6 +16,8 @@ from submarine_jobs.commands.grammar import cache_queues, confirm_foreign, wait_
 from submarine_jobs.commands.run.checks import check_run
 from submarine_jobs.commands.run.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.run.program import Program, find_program
+from submarine_jobs.commands.run.values import check_values, pack_values
+from submarine_jobs.datasets import resolve_datasets
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
 from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Frontend, Outcome, SubmitProgress
 from submarine_jobs.inputs import TaskInput, inputs_of_tasks
@@ -84,6 +86,7 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     # A command line that does not wait ends at once, and cannot renew a lease.
     renews = frontend.kind != "cli" or options.wait
     spec = _with_origin(replace(spec, cell_id=frontend.launching_cell), renews=renews)
+    spec = resolve_datasets(spec, lambda: session.datasets(backend.name))
     with SubmitProgress(frontend) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The plan is made while the program is checked.
         planned = pool.submit(backend.plan, spec)
@@ -96,7 +99,7 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     if options.dry_run:
         return _dry_run(checked, backend, frontend, force=options.force)
     _stop_or_warn(checked, frontend, force=options.force)
-    values = _values(spec, frontend)
+    spec, values = pack_values(spec, frontend, lambda: session.datasets(backend.name))
     if options.verbose:
         frontend.say(
             _("Checked in {seconds:.1f} s; {placement}").format(
@@ -160,10 +163,6 @@ def _stop_or_warn(checked: CheckedRequest, frontend: Frontend, *, force: bool) -
         frontend.say(_("warning: {text}").format(text=text))
 
 
-def _values(spec: JobSpec, frontend: Frontend) -> bytes | None:
-    return frontend.packed_values(spec.with_names) if spec.with_names else None
-
-
 def _dry_run(
     checked: CheckedRequest, backend: Backend, frontend: Frontend, *, force: bool
 ) -> Outcome:
@@ -173,7 +172,7 @@ def _dry_run(
     refusals = list(valid.refusals)
     inputs: list[TaskInput] = []
     try:
-        _values(checked.spec, frontend)
+        check_values(checked.spec, frontend)
     except UsageError as error:
         # A submission packs the values right after it has checked the plan.
         refusals.insert(1 if checked.plan.errors else 0, error)

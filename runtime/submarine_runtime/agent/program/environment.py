@@ -26,7 +26,7 @@ from submarine_runtime.translation import _
 
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"
-_VALUES = ("__init__.py", "__init__.pyi", "archive.py", "encoder.py", "decoder.py")
+_VALUES = ("__init__.py", "__init__.pyi", "archive.py", "decoder.py", "encoder.py", "frames.py")
 #: Prefix of the agent's own variables; they are removed from the program's environment.
 OWN = "SUBMARINE_AGENT_"
 
