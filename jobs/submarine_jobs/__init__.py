@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "download_published",
     "find_data",
     "find_job",
     "list_data",
     "list_jobs",
+    "load",
     "open_session",
     "put_data",
     "run",
@@ -138,3 +140,35 @@ def find_data(name: str, *, profile: str | None = None, backend: str | None = No
 def list_data(*, profile: str | None = None, backend: str | None = None) -> list[Dataset]:
     """Your named datasets, sorted by name."""
     return open_session(profile).datasets(backend).names()
+
+
+def load(job: Job | str, version: str = "", *, profile: str | None = None) -> Any:
+    """Load a saved version of a job's model, or its final model, with its framework.
+
+    Parameters
+    ----------
+    job
+        A job, or an id, the beginning of one, a name or ``last``.
+    version
+        Name of the saved version; empty: the final model of an ended job.
+    """
+    return (find_job(job, profile=profile) if isinstance(job, str) else job).load_model(version)
+
+
+def download_published(
+    uri: str,
+    target: str,
+    *,
+    alias: str = "",
+    profile: str | None = None,
+    backend: str | None = None,
+) -> dict[str, Any]:
+    """Copy a published model to a new directory, check its digests, and return its manifest.
+
+    Parameters
+    ----------
+    uri
+        The version, ``hdfs:///models/digits/7``; with an alias, the model.
+    """
+    session = open_session(profile)
+    return session.download_published(uri, target, alias=alias, backend=backend)

@@ -16,7 +16,6 @@ from submarine_runtime.translation import _
 
 #: The modules that each extra installs and this project imports; pyproject.toml lists the versions.
 EXTRAS = {
-    "data": ("crc32c", "cramjam", "fastavro", "lmdb", "pyarrow"),
     "zeppelin": ("thriftpy2",),
     "workflows": ("cronsim", "fsspec", "nbclient", "papermill", "requests"),
     "data": ("pyarrow", "fastavro", "lmdb", "cramjam", "crc32c", "fsspec"),

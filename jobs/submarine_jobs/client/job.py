@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs import logs, outputs
+from submarine_jobs import logs, outputs, trained_models
 from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory, LogChunk
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.cancelling import cancel
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from submarine_jobs.model import JobSpec
     from submarine_jobs.outputs import ModelVersion, Result
     from submarine_jobs.tracking import IndexEntry
+    from submarine_jobs.trained_models import Published
 
 
 class Job:
@@ -231,7 +232,42 @@ class Job:
         # cost: a job is mostly only shown; the other modules of this package are loaded when used.
         from submarine_jobs.client.model_saving import save_model
 
-        return save_model(self, name)
+        version = save_model(self, name)
+        trained_models.record_lineage(self, version.name)
+        return version
+
+    def load_model(self, version: str = "", *, confirm: Callable[[str], bool] | None = None) -> Any:
+        """Load a saved version, or the final model, with its framework; see docs/models-out.md."""
+        return trained_models.load_model(self, version, confirm=confirm)
+
+    def publish(
+        self,
+        to: str,
+        version: str = "",
+        *,
+        aliases: Sequence[str] = (),
+        overwrite: bool = False,
+        name: str = "",
+    ) -> Published:
+        """Publish a saved version, or the final model; see ``submarine publish``.
+
+        Parameters
+        ----------
+        to
+            ``hdfs:///models/digits/7``, ``s3://...`` or ``mlflow[:URI]``.
+        name
+            Name of the registered model in MLflow; empty: the name of the job.
+        """
+        source = trained_models.model_source(self, version)
+        if to == "mlflow" or to.startswith("mlflow:"):
+            uri = to.partition(":")[2] or self.session.profile.settings.get("mlflow_uri", "")
+            return trained_models.publish_to_mlflow(self, source, uri, name=name, aliases=aliases)
+        return trained_models.publish_model(self, source, to, aliases=aliases, overwrite=overwrite)
+
+    def lineage(self, version: str = "") -> dict[str, Any]:
+        """Return where a saved version, or the final model, comes from."""
+        moment = outputs.find_version(self.directory, version).time if version else None
+        return trained_models.read_lineage(self, version, moment)
 
     def models(self) -> list[ModelVersion]:
         """Return the saved versions of the model, oldest first."""

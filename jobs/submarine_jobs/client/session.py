@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs import backends, client, datasets, storage
+from submarine_jobs import backends, client, datasets, storage, trained_models
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import ClusterError, ConfigError, NoClusterError, no_cluster
 from submarine_jobs.model import Profile, hadoop_user
@@ -157,6 +158,16 @@ class Session:
         from submarine_jobs.client.listing import find_job
 
         return find_job(self, text)
+
+    def download_published(
+        self, uri: str, target: str | Path, *, alias: str = "", backend: str | None = None
+    ) -> dict[str, Any]:
+        """Copy a published model to this machine; see ``trained_models.download_published``.
+
+        ``backend`` names the backend whose file system has it; None: that of the profile.
+        """
+        storage, _root = self.backend(backend).job_root()
+        return trained_models.download_published(storage, uri, target, alias=alias)
 
     @functools.cached_property
     def watcher(self) -> Watcher:

@@ -18,11 +18,13 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.outputs import download_version
+from submarine_jobs.outputs import download_version, find_version
 from submarine_jobs.text import one_line, size, timestamp
+from submarine_jobs.trained_models import lineage_rows
 from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
+    from submarine_jobs.client import Job
     from submarine_jobs.outputs import ModelVersion
 
 _COLUMNS = (
@@ -41,9 +43,22 @@ def _complete_folder(
 
 
 @click.command(
-    "models", cls=Verb, example=("models last", "models last --download v1 --to ./digits-v1")
+    "models",
+    cls=Verb,
+    example=(
+        "models last",
+        "models last --show best",
+        "models last --download v1 --to ./digits-v1",
+    ),
 )
 @job_argument
+@option(
+    "--show",
+    "shown",
+    metavar="VERSION",
+    heading="Details",
+    help="Show where this version comes from: program, data, parameters, metrics.",
+)
 @option("--download", metavar="VERSION", heading="Copy", help="Copy this version here.")
 @option(
     "--to",
@@ -60,6 +75,7 @@ def models(
     frontend: Frontend,
     /,
     job: str,
+    shown: str | None,
     download: str | None,
     target: str | None,
     profile: str | None,
@@ -69,6 +85,8 @@ def models(
 
     With --download one of them is copied to this machine and checked against its digest.
     """
+    if shown is not None and download is not None:
+        raise UsageError(_("--show and --download exclude each other."), _("Leave one out."))
     if target is not None and download is None:
         raise UsageError(
             _("--to says where to, but not which version."), _("Add --download VERSION.")
@@ -76,6 +94,8 @@ def models(
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
     show_foreign_owner(found, frontend)
+    if shown is not None:
+        return _details(found, find_version(found.directory, shown))
     if download is not None:
         path = download_version(found.directory, download, target or download)
         copied = {"job_id": found.id, "version": download, "path": str(path.resolve())}
@@ -94,6 +114,20 @@ def models(
         return Outcome(text, value=value)
     rows = [_row(version) for version in saved]
     return Outcome(columns.text(_COLUMNS, rows), columns.html(_COLUMNS, rows), value)
+
+
+def _details(job: Job, version: ModelVersion) -> Outcome:
+    lineage = job.lineage(version.name)
+    digest = one_line(version.digest, 64)
+    rows = [
+        (_("Version"), version.name),
+        (_("Saved"), timestamp(version.time)),
+        (_("Size"), f"{size(version.size)}, sha256 {digest}"),
+        *lineage_rows(lineage),
+    ]
+    text = "\n".join(f"{label}: {words}" for label, words in rows)
+    value = {"job_id": job.id, **version.to_json(), "lineage": lineage}
+    return Outcome(text, columns.html((_("VERSION"), version.name), rows[1:]), value)
 
 
 def _row(version: ModelVersion) -> tuple[str, ...]:

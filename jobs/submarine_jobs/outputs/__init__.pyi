@@ -1,9 +1,14 @@
 from .data_frame import metrics_frame as metrics_frame
-from .files import download_files as download_files, list_outputs as list_outputs
+from .files import (
+    download_files as download_files,
+    list_outputs as list_outputs,
+    place_below as place_below,
+)
 from .metrics import MetricsReader as MetricsReader, Row as Row, read_metrics as read_metrics
 from .model_versions import (
     ModelVersion as ModelVersion,
     download_version as download_version,
+    find_version as find_version,
     versions as versions,
 )
 from .returned_values import (

@@ -24,16 +24,28 @@ def list_outputs(directory: JobDirectory) -> list[tuple[str, int]]:
     return found
 
 
+def place_below(folder: Path, path: str) -> Path:
+    """Return the path of a job's file in a local directory, whose parents exist then.
+
+    Raises
+    ------
+    UsageError
+        If the name leaves the directory.
+    """
+    place = folder / path
+    if not place.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            _("The job has a file named {path!r}, which is outside {folder}.").format(
+                path=path, folder=folder
+            )
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 def download_files(directory: JobDirectory, folder: Path, part: str) -> Path:
     """Copy the files below ``part`` to ``folder``; refuse names that leave it."""
     for path, _size in directory.storage.walk(directory.file(part)):
-        place = folder / path
-        if not place.resolve().is_relative_to(folder.resolve()):
-            raise UsageError(
-                _("The job has a file named {path!r}, which is outside {folder}.").format(
-                    path=path, folder=folder
-                )
-            )
-        place.parent.mkdir(parents=True, exist_ok=True)
+        place = place_below(folder, path)
         directory.storage.download(directory.file(f"{part}/{path}"), place)
     return folder

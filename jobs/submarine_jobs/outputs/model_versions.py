@@ -92,6 +92,18 @@ def versions(directory: JobDirectory) -> list[ModelVersion]:
     return sorted(found, key=lambda version: (version.time, version.name))
 
 
+def find_version(directory: JobDirectory, name: str) -> ModelVersion:
+    """Return the version of this name; raise UsageError if there is none."""
+    saved = versions(directory)
+    for version in saved:
+        if version.name == name:
+            return version
+    names = ", ".join(version.name for version in saved[-10:]) or "none"
+    raise UsageError(
+        _("There is no version {name!r}; there are: {names}.").format(name=name[:80], names=names)
+    )
+
+
 def download_version(directory: JobDirectory, name: str, target: str | Path) -> Path:
     """Copy a version to a directory of this machine and check the digests.
 
@@ -100,14 +112,7 @@ def download_version(directory: JobDirectory, name: str, target: str | Path) -> 
     UsageError
         If there is no such version, or the copy is damaged.
     """
-    saved = versions(directory)
-    if name not in [version.name for version in saved]:
-        names = ", ".join(version.name for version in saved[-10:]) or "none"
-        raise UsageError(
-            _("There is no version {name!r}; there are: {names}.").format(
-                name=name[:80], names=names
-            )
-        )
+    find_version(directory, name)
     folder = Path(target)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(

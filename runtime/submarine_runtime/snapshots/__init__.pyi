@@ -31,11 +31,14 @@ from .scan import (
     step_of as step_of,
 )
 from .versions import (
+    GRACE as GRACE,
     NAME as NAME,
     VERSION_FILE as VERSION_FILE,
     VersionDraft as VersionDraft,
     VersionError as VersionError,
     check_name as check_name,
+    digest_of as digest_of,
+    put_hashed as put_hashed,
     save_version as save_version,
 )
 from .writer import (

@@ -153,6 +153,28 @@ def _blocks(root: str, path: str, state: FileState) -> Iterator[bytes]:
         raise ChangedError(path) from exc
 
 
+def put_hashed(store: Store, target: str, size: int, blocks: Callable[[], Iterable[bytes]]) -> str:
+    """Write one file, with retries, and return its SHA-256."""
+    digest = hashlib.sha256()
+
+    def hashed() -> Iterator[bytes]:
+        nonlocal digest
+        digest = hashlib.sha256()
+        for block in blocks():
+            digest.update(block)
+            yield block
+
+    retry(lambda: store.put(target, hashed(), size), time.monotonic() + GRACE)
+    return digest.hexdigest()
+
+
+def digest_of(files: Iterable[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of a list of files with their digests; equal models have equal ones."""
+    listed = sorted(files, key=lambda file: str(file["path"]))
+    lines = "".join(f"{file['sha256']}  {file['path']}\n" for file in listed)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
 class VersionDraft:
     """A version that is not published yet."""
 
@@ -163,32 +185,21 @@ class VersionDraft:
 
     def add(self, path: str, size: int, blocks: Callable[[], Iterable[bytes]]) -> dict[str, Any]:
         """Upload one file; return its entry for ``publish``."""
-        digest = hashlib.sha256()
-
-        def hashed() -> Iterator[bytes]:
-            nonlocal digest
-            digest = hashlib.sha256()
-            for block in blocks():
-                digest.update(block)
-                yield block
-
         self._added.add(path)
         target = f"{self._place}/{layout.MODEL}/{path}"
-        retry(lambda: self._store.put(target, hashed(), size), time.monotonic() + GRACE)
-        return {"path": path, "size": size, "sha256": digest.hexdigest()}
+        return {"path": path, "size": size, "sha256": put_hashed(self._store, target, size, blocks)}
 
     def publish(
         self, name: str, files: list[dict[str, Any]], left_out: list[str], **more: Any
     ) -> dict[str, Any]:
         """Publish the version under ``name``, or the first free one; return its description."""
         listed = sorted(files, key=lambda file: str(file["path"]))
-        lines = "".join(f"{file['sha256']}  {file['path']}\n" for file in listed)
         version = {
             "name": name,
             "time": time.time(),
             "size": sum(file["size"] for file in listed),
             "count": len(listed),
-            "digest": hashlib.sha256(lines.encode()).hexdigest(),
+            "digest": digest_of(listed),
             "files": listed,
             "left_out": left_out,
             **more,

@@ -172,9 +172,13 @@ class LocalStore(Store):
         """See ``Store.make_directory``."""
         self.gate()
         try:
-            make_directories(self._full(path))
+            make_directories(self._full(path), self._directory_mode)
         except OSError as exc:
             raise _error("make", path, exc) from exc
+
+    @property
+    def _directory_mode(self) -> int:
+        return 0o755 if self.public else 0o700
 
     def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
         self.gate()
@@ -185,8 +189,9 @@ class LocalStore(Store):
                     raise StoreError(
                         _("the job directory {root} is not there").format(root=self._root)
                     )
-                make_directories(os.path.dirname(full))
-            return write_temporary(full, fill, mode=0o600, sync=True)
+                make_directories(os.path.dirname(full), self._directory_mode)
+            mode = 0o644 if self.public else 0o600
+            return write_temporary(full, fill, mode=mode, sync=True)
         except OSError as exc:
             raise _error("write", path, exc) from exc
 
@@ -249,15 +254,15 @@ class _LocalAppender(Appender):
             self._file = -1
 
 
-def make_directories(path: str) -> None:
-    """Create a directory and its parents, all private, unlike ``os.makedirs``."""
+def make_directories(path: str, mode: int = 0o700) -> None:
+    """Create a directory and its parents, all with this mode, unlike ``os.makedirs``."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
         path = os.path.dirname(path)
     for directory in reversed(missing):
         with suppress(FileExistsError):
-            os.mkdir(directory, 0o700)
+            os.mkdir(directory, mode)
 
 
 def _entry(name: str, info: os.stat_result) -> Entry:

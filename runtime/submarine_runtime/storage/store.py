@@ -112,9 +112,12 @@ class Store(ABC):
         empty text at its end; in any thread.
     label
         Name of the file system for users.
+    public
+        Whether all users may read new files and directories (644, 755), as of a published model.
     """
 
     publish_cost = 0
+    public = False
     label = _("the file system of the job directory")
 
     def __init__(self) -> None:

@@ -128,6 +128,8 @@ class WebHdfsStore(Store):
 
     def _mode(self, path: str, private: str, shared: str) -> str:
         """Return the mode of a new file or directory; outside of the root it is private."""
+        if self.public:
+            return "755" if private == "700" else "644"
         below = self._full(path).startswith(f"{self._root}/")
         return shared if self._shared and below else private
 

@@ -212,6 +212,7 @@ BASES = {
     "cancel": "cancel quick",
     "save": "save quick",
     "models": "models quick",
+    "publish": "publish quick --to out/7",
     "rerun": "rerun quick",
     "cells": "cells",
     "script": "script",
@@ -550,6 +551,20 @@ def _(patch: pytest.MonkeyPatch) -> None:
     name = f"best{time.monotonic_ns()}"
     assert f"version {name} is saved" in see("save", "quick", "--yes", "--name", name)
     assert '"job_id"' in see("save", "quick", "--yes", "--json")
+
+
+@effect("publish", "--to", "--alias", "--overwrite", "--name", "--json")
+def _(patch: pytest.MonkeyPatch) -> None:
+    target = f"{os.getcwd()}/models/quick/7"
+    saved = f"first{time.monotonic_ns()}"
+    see("save", "quick", "--name", saved)
+    assert "is published" in see("publish", f"quick@{saved}", "--to", target)
+    see("save", "quick", "--name", f"{saved}-2")
+    words = ("publish", f"quick@{saved}-2", "--to", target)
+    assert "exists already" in see(*words)
+    assert "Alias prod names" in see(*words, "--overwrite", "--alias", "prod")
+    assert '"already": true' in see(*words, "--json")
+    assert "--name has no effect" in see(*words, "--name", "x")
 
 
 @effect("rerun", "--yes")

@@ -82,6 +82,11 @@ VERBS: dict[str, VerbEntry] = {
         gettext_noop("Store data for jobs under a name: put, list, show, rm."),
         "data",
     ),
+    "publish": VerbEntry(
+        _JOBS,
+        gettext_noop("Publish a model to HDFS, an object store or MLflow."),
+        "publish",
+    ),
     "rerun": VerbEntry(
         _JOBS,
         gettext_noop("Run a job again, from its job directory alone."),
