@@ -128,6 +128,7 @@ def with_frame(value: Any) -> Any:
     )
 
 
+@pytest.mark.full
 def test_a_program_sees_the_same_frame_in_both_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ def test_an_arrow_table_is_sent_with_and_as_an_input(tmp_path: Path) -> None:
     assert reader.directory.spec().inputs[0].uri == job.directory.spec().inputs[0].uri
 
 
+@pytest.mark.full
 def test_a_python_without_pyarrow_gets_values_zip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
