@@ -17,8 +17,8 @@ from submarine_runtime.translation import _
 #: The modules that each extra installs and this project imports; pyproject.toml lists the versions.
 EXTRAS = {
     "zeppelin": ("thriftpy2",),
-    "workflows": ("cronsim", "fsspec", "nbclient", "papermill", "requests"),
-    "data": ("pyarrow", "fastavro", "lmdb", "cramjam", "crc32c", "fsspec"),
+    "workflows": ("cronsim", "nbclient", "papermill", "requests"),
+    "data": ("pyarrow", "fastavro", "lmdb", "cramjam", "crc32c"),
 }
 
 
