@@ -69,7 +69,8 @@ def main() -> int:
     parser.add_argument("--read", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:
-        read(*options.read, options.batch_size)
+        reader, path_to_read = options.read
+        read(reader, path_to_read, options.batch_size)
         return 0
     speeds: dict[str, list[float]] = {"pyarrow": [], "submarine_data": []}
     peaks = dict.fromkeys(speeds, 0.0)
