@@ -24,7 +24,9 @@ def test_every_option_of_a_verb_is_on_the_page(verb: str) -> None:
     with click.Context(grammar(), info_name="submarine") as ctx:
         command = grammar().get_command(ctx, verb)
         assert command is not None
-        visible = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
+        inner = command.commands.values() if isinstance(command, click.Group) else ()
+        params = [param for one in (command, *inner) for param in one.params]
+        visible = [p for p in params if isinstance(p, click.Option) and not p.hidden]
     missing = [
         name
         for option in visible

@@ -9,11 +9,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.grammar import VERBS, cache_queues, plugins
+from submarine_jobs.commands.grammar import VERBS, cache_queues, grammar, plugins
 from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
@@ -65,10 +66,21 @@ def test_help_lists_every_verb_and_imports_no_plugin(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_each_verb_has_help_with_an_example_and_json(verb: str) -> None:
-    text = execute([verb, "--help"], Frontend()).text
-    assert f"submarine {verb}" in text
+def commands() -> list[list[str]]:
+    """The words of all verbs, and of those of groups."""
+    found = []
+    with click.Context(grammar(), info_name="submarine") as ctx:
+        for verb in VERBS:
+            command = grammar().get_command(ctx, verb)
+            inner = command.commands if isinstance(command, click.Group) else {}
+            found += [[verb, name] for name in inner] or [[verb]]
+    return found
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_each_verb_has_help_with_an_example_and_json(words: list[str]) -> None:
+    text = execute([*words, "--help"], Frontend()).text
+    assert f"submarine {' '.join(words)}" in text
     assert "Examples:" in text
     assert "--json" in text
 
