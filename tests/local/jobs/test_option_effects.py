@@ -444,6 +444,7 @@ row("logs", "--bytes", "--bytes", "3")
 row("metrics", "--task", "--task", "worker:1", base="metrics pair --json")
 row("wait", "--quiet")
 row("models", "--download", "--download", "first")
+row("models", "--show", "--show", "first")
 row("models", "--to", "--to", "out/here", base="models quick --download first")
 
 
