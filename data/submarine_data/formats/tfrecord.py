@@ -26,6 +26,7 @@ from submarine_data.formats.base import (
     open_file,
 )
 from submarine_data.formats.text import DECOMPRESSION_ERRORS
+from submarine_runtime.protobuf import fields, varint
 from submarine_runtime.translation import _
 
 _HEAD, _TAIL = 12, 4
@@ -206,13 +207,13 @@ def parse_example(data: bytes) -> dict[str, list[Any]]:
         If the bytes are no such message.
     """
     found = {}
-    for number, features in _fields(data):
+    for number, features in fields(data):
         if number != 1:
             continue
-        for entry_number, entry in _fields(_message(features)):
+        for entry_number, entry in fields(_message(features)):
             if entry_number != 1:
                 continue
-            parts = dict(_fields(_message(entry)))
+            parts = dict(fields(_message(entry)))
             name = _message(parts.get(1, b"")).decode("utf-8")
             found[name] = _feature(_message(parts.get(2, b"")))
     return found
@@ -220,8 +221,8 @@ def parse_example(data: bytes) -> dict[str, list[Any]]:
 
 def _feature(data: bytes) -> list[Any]:
     values: list[Any] = []
-    for kind, content in _fields(data):
-        for number, value in _fields(_message(content)):
+    for kind, content in fields(data):
+        for number, value in fields(_message(content)):
             if number != 1:
                 continue
             if kind == 1:
@@ -240,7 +241,7 @@ def _integers(value: int | bytes) -> Iterator[int]:
         return
     position = 0
     while position < len(value):
-        number, position = _varint(value, position)
+        number, position = varint(value, position)
         yield _signed(number)
 
 
@@ -252,40 +253,3 @@ def _message(value: int | bytes) -> bytes:
     if isinstance(value, int):
         raise ValueError(_("a message was expected"))
     return value
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield number and value of each field; fixed numbers as their bytes."""
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        wire = tag & 7
-        if wire == 0:
-            value, position = _varint(data, position)
-            yield tag >> 3, value
-            continue
-        if wire == 1:
-            length = 8
-        elif wire == 5:
-            length = 4
-        elif wire == 2:
-            length, position = _varint(data, position)
-        else:
-            raise ValueError(_("wire type {wire}").format(wire=wire))
-        if position + length > len(data):
-            raise IndexError(_("it ends within a field"))
-        yield tag >> 3, data[position : position + length]
-        position += length
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-        shift += 7
-        if shift > 63:
-            raise ValueError(_("an integer is too long"))

@@ -66,11 +66,6 @@ class ModelDraft:
         self._files.append({"path": path, "size": size, "sha256": sha256})
         return sha256
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the list of files; equal models have equal digests."""
-        return digest_of(self._files)
-
     def publish(self, origin: Mapping[str, Any], *, replace: bool = False) -> dict[str, Any]:
         """Write the manifest, move the directory to its final place, and return the manifest.
 
@@ -81,14 +76,7 @@ class ModelDraft:
         StoreError
             If the file system fails; the previous content is still readable.
         """
-        manifest = {
-            "format": FORMAT,
-            **origin,
-            "published": time.time(),
-            "size": sum(file["size"] for file in self._files),
-            "digest": self.digest,
-            "files": sorted(self._files, key=lambda file: str(file["path"])),
-        }
+        manifest = new_manifest(origin, self._files)
         data = json.dumps(manifest, indent=1).encode()
         self._try(lambda: self._store.publish(f"{self._place}/{MANIFEST}", data))
         old = directories_of(self._target)[1]
@@ -189,12 +177,30 @@ def published_manifest(store: Store, target: str) -> tuple[str, dict[str, Any]] 
     return None
 
 
+def new_manifest(origin: Mapping[str, Any], files: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of files with ``path``, ``size`` and ``sha256``."""
+    listed = sorted(files, key=lambda file: str(file["path"]))
+    return {
+        "format": FORMAT,
+        **origin,
+        "published": time.time(),
+        "size": sum(file["size"] for file in listed),
+        "digest": digest_of(listed),
+        "files": listed,
+    }
+
+
+def alias_content(alias: str, version: str, manifest: Mapping[str, Any]) -> bytes:
+    """Return the file of an alias that names a version."""
+    value = {"alias": alias, "version": version, "digest": manifest["digest"], "time": time.time()}
+    return json.dumps(value, indent=1).encode()
+
+
 def switch_alias(store: Store, target: str, alias: str, manifest: Mapping[str, Any]) -> None:
     """Let an alias of a model name this version, by one rename."""
     parent, _slash, name = target.rstrip("/").rpartition("/")
     store.public = True
-    value = {"alias": alias, "version": name, "digest": manifest["digest"], "time": time.time()}
-    data = json.dumps(value, indent=1).encode()
+    data = alias_content(alias, name, manifest)
     path = f"{parent}/{ALIASES}/{alias}.json"
     retry(lambda: store.publish(path, data), time.monotonic() + GRACE)
 

@@ -194,9 +194,7 @@ def _ask(question: str) -> bool:
         return False
     try:
         return ask(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except (
-        Exception
-    ):  # No question can be asked: the kernel of a headless run raises its own error.
+    except Exception:  # No question can be asked: a headless kernel raises an error of its own.
         return False
 
 

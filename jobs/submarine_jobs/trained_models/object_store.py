@@ -7,17 +7,20 @@ writes the files again. A version cannot be replaced: a reader could see a mixtu
 
 from __future__ import annotations
 
-import hashlib
 import json
-import time
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.trained_models.directories import ALIASES, MANIFEST
-from submarine_jobs.trained_models.source import ModelSource
+from submarine_jobs.trained_models.directories import (
+    ALIASES,
+    MANIFEST,
+    alias_content,
+    new_manifest,
+)
+from submarine_jobs.trained_models.source import ModelSource, copy_hashed
 from submarine_runtime.snapshots import digest_of
 from submarine_runtime.translation import _
 
@@ -106,43 +109,28 @@ class ObjectStore:
         for entry in files:
             entry["sha256"] = self._put(file_system, path, source, entry["path"])
             source.check(entry["path"], entry["sha256"])
-        manifest = {
-            "format": 1,
-            **origin,
-            "published": time.time(),
-            "size": sum(source.files.values()),
-            "digest": digest_of(files),
-            "files": [{**entry, "size": source.files[entry["path"]]} for entry in files],
-        }
+        listed = [{**entry, "size": source.files[entry["path"]]} for entry in files]
+        manifest = new_manifest(origin, listed)
         file_system.pipe_file(manifest_path, json.dumps(manifest, indent=1).encode())
         return manifest, False
 
     @staticmethod
     def _put(file_system: Any, path: str, source: ModelSource, name: str) -> str:
-        digest = hashlib.sha256()
         target = f"{path}/{name}"
         # A file system with directories; an object store does nothing.
         file_system.makedirs(target.rpartition("/")[0], exist_ok=True)
         with file_system.open(target, "wb") as file:
-            for block in source.blocks(name)():
-                digest.update(block)
-                file.write(block)
-        return digest.hexdigest()
+            return copy_hashed(source.blocks(name)(), file)
 
     def switch_alias(self, alias: str, manifest: Mapping[str, Any]) -> None:
         """Let an alias name this version, by writing one object."""
         file_system, path = self._place
         parent, _slash, version = path.rpartition("/")
-        value = {
-            "alias": alias,
-            "version": version,
-            "digest": manifest["digest"],
-            "time": time.time(),
-        }
+        data = alias_content(alias, version, manifest)
         folder = f"{parent}/{ALIASES}"
         try:
             file_system.makedirs(folder, exist_ok=True)
-            file_system.pipe_file(f"{folder}/{alias}.json", json.dumps(value, indent=1).encode())
+            file_system.pipe_file(f"{folder}/{alias}.json", data)
         except OSError as exc:
             raise StorageError(
                 _("The alias {alias} was not switched: {error}.").format(alias=alias, error=exc),

@@ -6,7 +6,6 @@ directories, ``object_store`` those on others.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tempfile
@@ -26,7 +25,7 @@ from submarine_jobs.trained_models.directories import (
 )
 from submarine_jobs.trained_models.lineage import read_lineage
 from submarine_jobs.trained_models.object_store import ObjectStore
-from submarine_jobs.trained_models.source import ModelSource
+from submarine_jobs.trained_models.source import ModelSource, copy_hashed
 from submarine_runtime.snapshots import NAME, digest_of
 from submarine_runtime.storage import NotFoundError, Store, StoreError
 from submarine_runtime.translation import _
@@ -268,14 +267,11 @@ def _copy(store: Store, directory: str, manifest: Mapping[str, Any], folder: Pat
                 )
             )
         place.parent.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256()
         try:
             with place.open("wb") as output:
-                for block in store.stream(f"{directory}/{file['path']}"):
-                    digest.update(block)
-                    output.write(block)
+                sha256 = copy_hashed(store.stream(f"{directory}/{file['path']}"), output)
         except NotFoundError:
             return False
-        if digest.hexdigest() != file["sha256"]:
+        if sha256 != file["sha256"]:
             return False
     return True

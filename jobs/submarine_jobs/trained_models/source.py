@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.outputs import find_version, place_below
@@ -125,14 +125,20 @@ def model_source(job: JobHandle, version: str = "") -> ModelSource:
     return ModelSource(job.id, version, store, folder, files, digests)
 
 
+def copy_hashed(blocks: Iterable[bytes], file: BinaryIO) -> str:
+    """Write blocks to a file and return their SHA-256."""
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+        file.write(block)
+    return digest.hexdigest()
+
+
 def fetch(source: ModelSource, folder: Path) -> Path:
     """Copy the files to a directory of this machine, and check their digests."""
     for path in source.files:
         place = place_below(folder, path)
-        digest = hashlib.sha256()
         with place.open("wb") as file:
-            for block in source.blocks(path)():
-                digest.update(block)
-                file.write(block)
-        source.check(path, digest.hexdigest())
+            sha256 = copy_hashed(source.blocks(path)(), file)
+        source.check(path, sha256)
     return folder
