@@ -5,6 +5,15 @@ and the standard library; packages such as pyarrow are imported when a format or
 them.
 """
 
+import os
+
 from submarine_runtime.lazy import lazy_exports
 
 __getattr__, __dir__ = lazy_exports(__name__)
+
+if "SUBMARINE_DATA_CONFIG" in os.environ:  # In a container.
+    # cost: importlib only, and only in a container.
+    from submarine_data.remote.registration import register_filesystem as _register
+
+    _register()
+    del _register

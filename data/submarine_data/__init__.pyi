@@ -10,3 +10,10 @@ from .file_systems import (
 )
 from .ranks import Place as Place, place_of_process as place_of_process
 from .reading_ahead import ReadAheadFile as ReadAheadFile
+from .remote import (
+    filesystem as filesystem,
+    open_file as open_file,
+    register_filesystem as register_filesystem,
+    remote_file_system as remote_file_system,
+    use_hadoop_configuration as use_hadoop_configuration,
+)

@@ -17,7 +17,7 @@ import threading
 import time
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Callable, ContextManager, Iterator, Mapping, Sequence
+from typing import Any, Callable, ContextManager, Iterator, Mapping, Sequence, TypeVar
 from urllib.parse import SplitResult, urlencode, urlsplit
 
 from submarine_runtime.translation import _
@@ -26,6 +26,7 @@ from submarine_runtime.translation import _
 MAX_ANSWER_BYTES = 1 << 20
 REDIRECTS = frozenset({301, 302, 303, 307})
 _BLOCK_BYTES = 1 << 18
+T = TypeVar("T")
 
 
 class BadUrlError(ValueError):
@@ -181,14 +182,27 @@ class Response:
         NoAnswerError
             If the connection breaks before ``Content-Length`` bytes have arrived.
         """
+        return self._complete(lambda: self._response.read(size))
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Read bytes of the body to ``buffer``; return their number, 0 at its end.
+
+        Raises
+        ------
+        NoAnswerError
+            As ``read``.
+        """
+        return self._complete(lambda: self._response.readinto(buffer))
+
+    def _complete(self, read: Callable[[], T]) -> T:
         try:
-            block = self._response.read(size)
+            found = read()
             # http.client detects an early end only if a body is read without a limit.
-            if not block and self._response.length:
+            if not found and self._response.length:
                 raise http.client.IncompleteRead(b"", self._response.length)
         except (OSError, http.client.HTTPException) as exc:
             raise NoAnswerError(self._place, exc) from exc
-        return block
+        return found
 
     def read_all(self, limit: int, deadline: float = float("inf")) -> Answer:
         """Return the whole response.

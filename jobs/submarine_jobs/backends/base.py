@@ -66,6 +66,8 @@ class Submission:
         Role -> URL of its packed Python environment, if it has one.
     on_step
         Called with each step, in words.
+    data_zip
+        The zip of ``submarine_data`` for the containers of the program; None: it is not used.
     """
 
     spec: JobSpec
@@ -77,6 +79,7 @@ class Submission:
     coordinator: CoordinatorConfig | None = None
     environments: Mapping[str, str] = field(default_factory=dict)
     on_step: Callable[[str], None] = lambda step: None
+    data_zip: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@ system: ``python -I runtime.zip agent --directory DIRECTORY``, for a distributed
 
 A job of one task::
 
-    agent.json secret.json secret-env.json bundle.zip values.zip runtime.zip program/<localized>
+    agent.json secret.json secret-env.json bundle.zip values.zip runtime.zip submarine_data.zip
+    program/<localized>
 
 A distributed job: the files of the coordinator, and one directory for each role, from which the
 coordinator makes one directory for each task::
 
     coordinator.json secret.json runtime.zip
     <role>/agent.json secret.json secret-env.json bundle.zip values.zip runtime.zip
-           program/<localized>
+           submarine_data.zip program/<localized>
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ def _task_files(submission: Submission, directory: Path, agent: AgentConfig, lis
             storage.download(f"{job_dir}/{name}", directory / name)
             (directory / name).chmod(0o600)
     storage.download(submission.runtime_zip, directory / RUNTIME)
+    if submission.data_zip is not None:
+        storage.download(submission.data_zip, directory / layout.DATA_PACKAGE)
     for item in localized_entries(submission.spec):
         path, archived = find_copy(storage, job_dir, item)
         target = directory / "program" / item.target

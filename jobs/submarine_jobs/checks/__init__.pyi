@@ -7,5 +7,6 @@ from .imports import (
     missing_imports as missing_imports,
     project_version as project_version,
     python_builtins as python_builtins,
+    uses_data as uses_data,
 )
 from .program_check import check_program as check_program

@@ -84,6 +84,9 @@ try:
 except Exception:
     print(json.dumps([""]))
 """
+#: Packages that the job brings along.
+_DATA_NAME = "submarine_data"
+_SHIPPED = frozenset({_DATA_NAME, "submarine_runtime"})
 #: Builtins that ``site`` adds, and those that IPython adds.
 _SITE_BUILTINS = {"exit", "quit", "copyright", "credits", "license", "help"}
 _IPYTHON_BUILTINS = {"display", "get_ipython", "__IPYTHON__"}
@@ -162,7 +165,7 @@ def missing_imports(
     ]
     elsewhere = {found for found in imports if found.module not in own}
     queried = sorted({(f.path, f.member) for f in elsewhere if f.module not in given})
-    queried = [item for item in queried if item[0].split(".")[0] != "submarine_runtime"]
+    queried = [item for item in queried if item[0].split(".")[0] not in _SHIPPED]
     if not queried:
         return findings
     try:
@@ -260,6 +263,18 @@ def _submodule_finding(bundle: Bundle, found: _Import, python: str, *, certain: 
 def imported_modules(files: Mapping[str, bytes]) -> set[str]:
     """Return the top-level modules that a program's files import, in any scope."""
     return {found.module for file in files for found in _imports_of(files, file)}
+
+
+def uses_data(files: Mapping[str, bytes], commands: Iterable[str] = ()) -> bool:
+    """Return whether a program imports ``submarine_data``, or one of its commands names it."""
+    if any(_DATA_NAME in command for command in commands):
+        return True
+    named = {
+        name: content
+        for name, content in files.items()
+        if name.endswith(".py") and _DATA_NAME.encode() in content
+    }
+    return _DATA_NAME in imported_modules(named)
 
 
 def has_own_launcher(files: Mapping[str, bytes]) -> bool:

@@ -174,6 +174,7 @@ def make_submission(
     environments: dict[str, str],
     hdfs_wait: float | None = None,
     on_step: Callable[[str], None] | None = None,
+    data_zip: str | None = None,
 ) -> Submission:
     """Return the submission of a job whose directory is complete.
 
@@ -183,6 +184,8 @@ def make_submission(
         Seconds that the job waits for the file system of its directory; None: the default.
     on_step
         Called with each step of the backend, in words.
+    data_zip
+        Path of the zip of ``submarine_data``, for a program that uses it.
     """
     spec = resolve_roles(spec)
     agent = agent_config(spec, directory, record, intent, python, reached)
@@ -200,6 +203,7 @@ def make_submission(
         job_dir=directory.path,
         agent=agent,
         runtime_zip=runtime_zip,
+        data_zip=data_zip,
         coordinator=coordinator,
         environments=environments,
         on_step=on_step or (lambda step: None),

@@ -24,7 +24,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import JobSpec, Profile, Sharing
 from submarine_jobs.storage import PRIVATE_FILE, Storage, share_directory
-from submarine_jobs.submit.runtime_zip import forget_runtime_zip, runtime_zip
+from submarine_jobs.submit.runtime_zip import data_zip, forget_runtime_zip, runtime_zip
 from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
 
@@ -143,13 +143,20 @@ def published_intent(
 MAX_UPLOADS = 4
 
 
-def upload(directory: JobDirectory, runtime_path: str, files: Mapping[str, bytes | None]) -> None:
+def upload(
+    directory: JobDirectory,
+    runtime_path: str,
+    files: Mapping[str, bytes | None],
+    data_path: str | None = None,
+) -> None:
     """Publish ``files`` (name -> content; None is left out) in the job directory.
 
     Parameters
     ----------
     runtime_path
         Path of the runtime's zip, which is uploaded once for all jobs of a job root.
+    data_path
+        The same of ``submarine_data``, for a program that uses it.
     """
     storage = directory.storage
 
@@ -162,10 +169,16 @@ def upload(directory: JobDirectory, runtime_path: str, files: Mapping[str, bytes
         if storage.stat(runtime_path) is None:
             storage.publish(runtime_path, runtime_zip().data)
 
+    def publish_data(path: str) -> None:
+        if storage.stat(path) is None:
+            storage.publish(path, data_zip().data)
+
     present = [(name, data) for name, data in files.items() if data is not None]
     with ThreadPoolExecutor(MAX_UPLOADS, "submarine-upload") as pool:
         pending = [pool.submit(publish, item) for item in present]
         pending.append(pool.submit(publish_runtime))
+        if data_path is not None:
+            pending.append(pool.submit(publish_data, data_path))
         for upload_done in pending:
             upload_done.result()
     forget_runtime_zip()

@@ -1,7 +1,7 @@
-"""Build the zip that containers run: ``submarine_runtime`` and a ``__main__.py``.
+"""Build the zips for containers: ``submarine_runtime`` to run, ``submarine_data`` to import.
 
-The same sources give the same bytes, and the file is named by its digest. The zip also contains
-byte code for the version of this interpreter, so that a container with the same version does not
+The same sources give the same bytes, and a file is named by its digest. A zip also contains byte
+code for the version of this interpreter, so that a container with the same version does not
 compile; other versions ignore it.
 """
 
@@ -13,10 +13,12 @@ import io
 import marshal
 import re
 import zipfile
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import submarine_data
 import submarine_runtime
 from submarine_jobs.config import make_private
 from submarine_runtime.files import replace_file
@@ -37,16 +39,24 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 _DOCSTRING = re.compile(rb'^( *)"""(?=[\w`*\'])(.*?)"""$', re.MULTILINE | re.DOTALL)
 
 
-class RuntimeZip(NamedTuple):
-    """The zip's bytes and their SHA-256 in hex."""
+#: Parts of the runtime that ``submarine_data`` imports.
+_DATA_MODULES = (
+    *("__init__.py", "backoff.py", "cluster_http.py", "files.py", "lazy.py", "translation.py"),
+    *("kerberos", "protocol", "storage"),
+)
 
+
+class PackageZip(NamedTuple):
+    """The name of the main package, the zip's bytes and their SHA-256 in hex."""
+
+    package: str
     data: bytes
     digest: str
 
     @property
     def name(self) -> str:
         """File name in the cache of the job root."""
-        return f"runtime-{self.digest}.zip"
+        return f"{self.package}-{self.digest}.zip"
 
 
 @cache
@@ -61,16 +71,36 @@ def forget_runtime_zip() -> None:
 
 
 @cache
-def runtime_zip() -> RuntimeZip:
+def runtime_zip() -> PackageZip:
     """Return the zip of the installed runtime; it is built once until ``forget_runtime_zip``."""
     root = Path(submarine_runtime.__file__).parent
-    files: dict[str, bytes] = {"__main__.py": _MAIN}
-    for path in (*root.rglob("*.py"), *root.rglob("*.pyi")):
+    return _zip_of("runtime", {"__main__.py": _MAIN, **_sources(root, [root])})
+
+
+@cache
+def data_zip() -> PackageZip:
+    """Return the zip of ``submarine_data`` with what it imports of the runtime."""
+    root, data = Path(submarine_runtime.__file__).parent, Path(submarine_data.__path__[0])
+    used = [root / name for name in _DATA_MODULES]
+    return _zip_of(data.name, {**_sources(root, used), **_sources(data, [data], docstrings=True)})
+
+
+def _sources(root: Path, paths: Iterable[Path], *, docstrings: bool = False) -> dict[str, bytes]:
+    """Return name -> content of modules below ``root``: sources, byte code and stubs."""
+    files: dict[str, bytes] = {}
+    found = (one for path in paths for one in ([path] if path.is_file() else path.rglob("*.py*")))
+    for path in found:
+        if path.suffix not in (".py", ".pyi"):
+            continue
         name, content = f"{root.name}/{path.relative_to(root).as_posix()}", path.read_bytes()
         if path.suffix == ".py":
-            content = without_docstrings(content)
-            files[f"{name}c"] = _byte_code(name, content)
+            content = content if docstrings else without_docstrings(content)
+            files[f"{name}c"] = _byte_code(name, content, optimize=0 if docstrings else 2)
         files[name] = content
+    return files
+
+
+def _zip_of(package: str, files: Mapping[str, bytes]) -> PackageZip:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -81,7 +111,7 @@ def runtime_zip() -> RuntimeZip:
             # 0.1 s more than the default level, and 8 kB less in each container.
             archive.writestr(info, files[name], compresslevel=8)
     data = stream.getvalue()
-    return RuntimeZip(data, hashlib.sha256(data).hexdigest())
+    return PackageZip(package, data, hashlib.sha256(data).hexdigest())
 
 
 def write_runtime_zip(directory: Path) -> Path:
@@ -104,10 +134,10 @@ def without_docstrings(source: bytes) -> bytes:
     return _DOCSTRING.sub(lambda found: found[1] + b'""' + b"\n" * found[2].count(b"\n"), source)
 
 
-def _byte_code(name: str, source: bytes) -> bytes:
+def _byte_code(name: str, source: bytes, optimize: int) -> bytes:
     # PEP 552, unchecked hash: source and byte code come in one zip. optimize=2 removes docstrings
     # and assertions, which makes the byte code a third smaller.
-    code = compile(source, name, "exec", dont_inherit=True, optimize=2)
+    code = compile(source, name, "exec", dont_inherit=True, optimize=optimize)
     header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little")
     # Marshal version 2 has no back references. Later versions write them depending on reference
     # counts, so the bytes would depend on what else this process has loaded.

@@ -8,8 +8,10 @@ the job. Checks of the program are in ``checks``.
 
 from __future__ import annotations
 
+import io
 import json
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from submarine_jobs.access import JobDirectory, JobHandle, create_secret
 from submarine_jobs.backends import Backend, Handle, Plan, Submission
+from submarine_jobs.checks import uses_data
 from submarine_jobs.config import hdfs_wait
 from submarine_jobs.environments import Progress, provide_archive, remove_unused
 from submarine_jobs.errors import (
@@ -33,7 +36,7 @@ from submarine_jobs.model import Sharing, parse_python_env
 from submarine_jobs.storage import Storage, mark_modifiers
 from submarine_jobs.submit.configuration import first_record, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
-from submarine_jobs.submit.runtime_zip import runtime_name
+from submarine_jobs.submit.runtime_zip import data_zip, runtime_name
 from submarine_jobs.submit.validation import Validated, validate
 from submarine_jobs.text import size
 from submarine_jobs.tracking import IndexEntry, Origin, Owner, close, renew_while_alive
@@ -187,6 +190,9 @@ class _Submit(Generic[JobT]):
         )
         # The zip takes a second: build it before the intent makes the job visible.
         runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/{runtime_name()}"
+        data_path = None
+        if uses_data(_python_files(bundle), [role.command or "" for role in self.spec.roles]):
+            data_path = f"{self.root}/{layout.RUNTIME_CACHE}/{data_zip().name}"
         files = {
             layout.SPEC: self.spec.to_bytes(),
             layout.SECRET: create_secret(self.job_id).to_bytes(),
@@ -212,7 +218,7 @@ class _Submit(Generic[JobT]):
                     count=len(sizes), size=size(sum(sizes))
                 )
             )
-            upload(self.directory, runtime_path, files)
+            upload(self.directory, runtime_path, files, data_path)
             if self.directory.shared:
                 marked = self.directory.file(layout.SPEC)
                 mark_modifiers(self.storage, marked, Sharing.of(self.spec.share))
@@ -222,9 +228,15 @@ class _Submit(Generic[JobT]):
             if claim is not None and not claim(self.job_id):
                 raise StartTakenError(_("Another attempt of this run has just started this job."))
             self.incomplete = False
-            return self._submit(intent, runtime_path, environments)
+            return self._submit(intent, runtime_path, data_path, environments)
 
-    def _submit(self, intent: str, runtime_path: str, environments: dict[str, str]) -> JobT:
+    def _submit(
+        self,
+        intent: str,
+        runtime_path: str,
+        data_path: str | None,
+        environments: dict[str, str],
+    ) -> JobT:
         """Submit the job to its backend; the directory is complete."""
         uploaded = time.time()
         self._store_entry(State.SUBMITTING, None)
@@ -243,6 +255,7 @@ class _Submit(Generic[JobT]):
             intent=intent,
             python=self.session.profile.python,
             runtime_zip=runtime_path,
+            data_zip=data_path,
             reached=self.reached,
             environments=environments,
             hdfs_wait=hdfs_wait(self.session.profile.settings),
@@ -375,6 +388,14 @@ class ClientEvents:
     ) -> None:
         number, now = len(self.all), time.time()
         self.all.append(Event(number, now, kind, "client", state, reason, detail, data=data))
+
+
+def _python_files(bundle: bytes | None) -> dict[str, bytes]:
+    """Return the modules in the zip of a bundle."""
+    if bundle is None:
+        return {}
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
 
 
 def provide_environments(

@@ -36,14 +36,19 @@ class TokenAuthentication(Authentication):
     ----------
     token_interval
         See ``Authentication``; for a client that has tokens in place of a ticket.
+    services
+        Services of the tokens that this server accepts; if the file has none of them, the first
+        token is used.
     """
 
     in_containers = "token"
-    #: Kinds of tokens that the server accepts. The first token of the file is used.
+    #: Kinds of tokens that the server accepts.
     kinds: Sequence[str] = ()
 
-    def __init__(self, file: TokenFile, token_interval: float = 0.0) -> None:
-        self._file = file
+    def __init__(
+        self, file: TokenFile, token_interval: float = 0.0, services: Sequence[str] = ()
+    ) -> None:
+        self._file, self._services = file, services
         self._sent = threading.local()
         self.token_interval = token_interval
 
@@ -61,8 +66,9 @@ class TokenAuthentication(Authentication):
                     file=self._file.path or TOKEN_FILE_VARIABLE, kind=self.kinds[0]
                 ),
             )
-        self._sent.token = found[0]
-        self.add(found[0].url_string, query, headers)
+        token = next((one for one in found if one.service in self._services), found[0])
+        self._sent.token = token
+        self.add(token.url_string, query, headers)
 
     def answered(self, place: str, answer: Answer) -> bool:
         """See ``Authentication.answered``."""

@@ -3,8 +3,9 @@
 ``python launch.py PROGRAM ARGS...`` runs in the root of the bundle. The directory of this file
 holds ``return_names`` (one name a line, if values are returned) and the package that reads and
 writes values. Its parent directory holds ``values.zip`` (the values of ``--with``, if any) and
-receives ``failure.json``, ``result.zip`` and ``returns.txt``. This module leaves no trace in
-``sys.path``, ``__main__`` or printed tracebacks. The only signal that it handles is SIGQUIT, which
+``submarine_data.zip`` (a package, if the program imports it), and receives ``failure.json``,
+``result.zip`` and ``returns.txt``. This module leaves no other trace in ``sys.path``, ``__main__``
+or printed tracebacks. The only signal that it handles is SIGQUIT, which
 prints the traceback of every thread to stderr. Standard library only.
 """
 
@@ -37,6 +38,7 @@ def main() -> None:
     if sys.path and sys.path[0] == HERE:
         del sys.path[0]
     sys.path.insert(0, os.path.dirname(path))
+    _offer_data()
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)
@@ -70,6 +72,22 @@ def main() -> None:
         sys.excepthook = lambda *_: None  # Python prints nothing more and exits by SIGINT.
         raise ending
     raise SystemExit(1)
+
+
+def _offer_data() -> None:
+    """Make ``submarine_data`` importable, unless it is installed or the program's own.
+
+    The zip has no other package than this one and its runtime, and precedes an installed runtime,
+    which may be of another version.
+    """
+    data = os.path.join(SCRATCH, "submarine_data.zip")
+    if not os.path.exists(data):
+        return
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        if find is not None and find("submarine_data", None) is not None:
+            return
+    sys.path.insert(1, data)
 
 
 def _main_module(path: str) -> types.ModuleType:

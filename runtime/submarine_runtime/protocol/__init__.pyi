@@ -14,6 +14,11 @@ from .coordinator_config import (
     SUCCESS_POLICIES as SUCCESS_POLICIES,
     CoordinatorConfig as CoordinatorConfig,
 )
+from .hdfs_clients import (
+    HdfsClients as HdfsClients,
+    core_settings as core_settings,
+    hdfs_settings as hdfs_settings,
+)
 from .link import (
     CHIEF_ROLES as CHIEF_ROLES,
     LINK_PROTOCOL as LINK_PROTOCOL,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from submarine_runtime.protocol.hdfs_clients import HdfsClients
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
 from submarine_runtime.protocol.spec import JobSpec, NamedInput, Resources, Role, is_tensorboard
@@ -133,6 +134,8 @@ class AgentConfig:
     claim_gpus
         Claim devices by lock and set CUDA_VISIBLE_DEVICES, because the cluster does not isolate
         them; None: the agent decides by the devices that it sees.
+    hdfs
+        HDFS for the clients in the program.
     """
 
     spec: JobSpec
@@ -158,6 +161,7 @@ class AgentConfig:
     claim_gpus: bool | None = None
     node_scheme: str = "http"
     resourcemanagers: list[str] = field(default_factory=list)
+    hdfs: HdfsClients = field(default_factory=HdfsClients)
     version: int = PROTOCOL_VERSION
 
     def of_role(self, role: Role) -> AgentConfig:

@@ -48,6 +48,8 @@ INTENT = "intent.json"
 SPEC = "spec.json"
 BUNDLE = "bundle.zip"
 VALUES = "values.zip"
+#: The package ``submarine_data`` and the modules of the runtime that it uses, in a container.
+DATA_PACKAGE = "submarine_data.zip"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.
 TOKENS = "tokens.txt"

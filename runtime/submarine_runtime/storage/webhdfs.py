@@ -8,6 +8,7 @@ name any file of the same HDFS.
 from __future__ import annotations
 
 import http.client
+import io
 import os
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Iterable, Iterator, Mapping, Sequence
@@ -87,6 +88,9 @@ class WebHdfsStore(Store):
         stays private there, and the group gets what the default ACL gives it.
     gateway
         Whether the server is an HttpFS gateway: it redirects to itself, and signs no redirect.
+    plain
+        Create files and directories with the modes that HDFS gives by default, as those of the
+        user's own programs.
     """
 
     publish_cost = CREATE_OPERATIONS + 1
@@ -100,6 +104,7 @@ class WebHdfsStore(Store):
         timeout: float = 20.0,
         shared: bool = False,
         gateway: bool = False,
+        plain: bool = False,
     ) -> None:
         super().__init__()
         if not urls:
@@ -108,7 +113,7 @@ class WebHdfsStore(Store):
         self._timeout = timeout
         self._ca = access.ca
         self._shared = shared
-        self._gateway = gateway
+        self._gateway, self._plain = gateway, plain
         self._authentication = access.authentication
         self._http = HttpClient(
             urls, access=access, timeout=timeout, standby=_standby, on_request=self._count
@@ -126,12 +131,14 @@ class WebHdfsStore(Store):
     def _full(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._root}/{path}".rstrip("/")
 
-    def _mode(self, path: str, private: str, shared: str) -> str:
+    def _mode(self, path: str, private: str, shared: str) -> dict[str, str]:
         """Return the mode of a new file or directory; outside of the root it is private."""
+        if self._plain:
+            return {}
         if self.public:
-            return "755" if private == "700" else "644"
+            return {"permission": "755" if private == "700" else "644"}
         below = self._full(path).startswith(f"{self._root}/")
-        return shared if self._shared and below else private
+        return {"permission": shared if self._shared and below else private}
 
     def read(self, path: str) -> bytes | None:
         """See ``Store.read``."""
@@ -144,6 +151,20 @@ class WebHdfsStore(Store):
         """See ``Store.stream``."""
         if length == 0:
             return
+        with self.opened(path, offset, length) as body:
+            block = memoryview(bytearray(COPY_BYTES))
+            while count := body.readinto(block):
+                yield bytes(block[:count])
+
+    @contextmanager
+    def opened(self, path: str, offset: int, length: int | None) -> Iterator[Body]:
+        """Open a range of a file, at least one byte; ``length`` None: to the end.
+
+        Raises
+        ------
+        NotFoundError, StandbyError, StoreError
+            As ``call``.
+        """
         query = {"offset": str(offset)} if offset else {}
         if length is not None:
             query["length"] = str(length)
@@ -154,14 +175,11 @@ class WebHdfsStore(Store):
         if self._gateway:
             location = str(answer.json_object().get("Location") or "")
         elif answer.status not in REDIRECTS:
-            yield answer.body
+            yield Body(io.BytesIO(answer.body), path)
             return
         location, headers = self._signed(location, path, {})
-        with _errors(path), _datanode(
-            "GET", location, self._timeout, self._ca, headers=headers
-        ) as response:
-            while block := response.read(COPY_BYTES):
-                yield block
+        with _datanode("GET", location, self._timeout, self._ca, headers=headers) as response:
+            yield Body(response, path)
 
     def exists(self, path: str) -> bool:
         """See ``Store.exists``."""
@@ -257,7 +275,7 @@ class WebHdfsStore(Store):
 
     def make_directory(self, path: str) -> None:
         """See ``Store.make_directory``."""
-        self.call("PUT", path, "MKDIRS", {"permission": self._mode(path, "700", "750")})
+        self.call("PUT", path, "MKDIRS", self._mode(path, "700", "750"))
 
     def create(self, path: str, blocks: Any, length: int) -> None:
         """Write a file or replace it, without a temporary name."""
@@ -268,7 +286,7 @@ class WebHdfsStore(Store):
 
     def _location(self, path: str) -> str:
         """Return the URL for the body of a new file."""
-        query = {"overwrite": "true", "permission": self._mode(path, "600", "640")}
+        query = {"overwrite": "true", **self._mode(path, "600", "640")}
         answer = self.call("PUT", path, "CREATE", query)
         if answer.status not in REDIRECTS:
             raise StoreError(
@@ -413,6 +431,24 @@ def _datanode(
             if response.status >= 400:
                 raise _refusal(response.read_all(MAX_ANSWER_BYTES), path)
         yield response
+
+
+class Body:
+    """The bytes of a range of a file, as they arrive."""
+
+    def __init__(self, source: Response | io.BytesIO, path: str) -> None:
+        self._source, self._path = source, path
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Read bytes to ``buffer``; return their number, 0 at the end.
+
+        Raises
+        ------
+        StoreError
+            If the connection breaks before the announced end.
+        """
+        with _errors(self._path):
+            return self._source.readinto(buffer)
 
 
 class Upload(Appender):

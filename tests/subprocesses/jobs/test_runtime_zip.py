@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,12 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.submit import write_runtime_zip
 from submarine_jobs.submit.job_directory import upload
-from submarine_jobs.submit.runtime_zip import runtime_name, runtime_zip, without_docstrings
+from submarine_jobs.submit.runtime_zip import (
+    data_zip,
+    runtime_name,
+    runtime_zip,
+    without_docstrings,
+)
 
 INSTALLED = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
 PYTHONS = [sys.executable] + [
@@ -27,21 +33,23 @@ PYTHONS = [sys.executable] + [
 
 def test_the_same_sources_give_the_same_bytes() -> None:
     first = runtime_zip()
-    runtime_zip.cache_clear()
-    assert runtime_zip() == first
+    data = data_zip()
+    for make in (runtime_zip, data_zip):
+        make.cache_clear()
+    assert (runtime_zip(), data_zip()) == (first, data)
     other = subprocess.run(
         [
             sys.executable,
             "-c",
-            "from submarine_jobs.submit.runtime_zip import runtime_zip\n"
-            "print(runtime_zip().digest)",
+            "from submarine_jobs.submit.runtime_zip import data_zip, runtime_zip\n"
+            "print(runtime_zip().digest, data_zip().digest)",
         ],
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONHASHSEED": "7"},
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert other.stdout.strip() == first.digest
+    assert other.stdout.split() == [first.digest, data.digest]
     names = zipfile.ZipFile(io.BytesIO(first.data)).namelist()
     assert "__main__.py" in names
     assert "submarine_runtime/launcher/launch.py" in names

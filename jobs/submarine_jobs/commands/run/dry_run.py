@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.checks import uses_data
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.display import columns
 from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
@@ -52,7 +53,7 @@ def dry_run_outcome(
     lines = [_("Dry run: nothing was submitted."), ""]
     lines += _request(spec, plan)
     lines += input_lines(inputs)
-    lines += _bundle(program)
+    lines += _bundle(spec, program)
     lines += _finding_lines(sentences, plan, findings)
     lines += ["", _("A submit would be refused.") if refused else _("It can be submitted.")]
     return Outcome(
@@ -174,11 +175,15 @@ def _container(container: Mapping[str, Any]) -> str:
     return f"{what}: {', '.join(size)}"
 
 
-def _bundle(program: Program) -> list[str]:
+def _bundle(spec: JobSpec, program: Program) -> list[str]:
     bundle = program.bundle
+    files = bundle.files if bundle is not None else {}
+    data = []
+    if uses_data(files, [role.command or "" for role in spec.roles]):
+        data = [_("Library     submarine_data comes with the job")]
     if bundle is None:
-        return [_("Bundle      none")]
-    lines = [_("Bundle      sha256 {digest}").format(digest=bundle.digest)]
+        return [*data, _("Bundle      none")]
+    lines = [*data, _("Bundle      sha256 {digest}").format(digest=bundle.digest)]
     for name, content in sorted(bundle.files.items())[:_MAX_FILES]:
         marker = _("  (the program)") if name == bundle.program else ""
         lines.append(f"            {one_line(name)}  {len(content)} B{marker}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 import submarine_runtime
+from submarine_runtime.agent.program.client_configuration import place_client_configuration
 from submarine_runtime.frameworks import Setup
 from submarine_runtime.protocol import (
     TENSORBOARD_COMMAND,
@@ -77,6 +78,8 @@ def program_environment(
         If a value of ``--secret`` is missing.
     """
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
+    for key, value in place_client_configuration(config, scratch).items():
+        variables.setdefault(key, value)
     variables.update(resources.variables)
     variables.update(setup.env)
     if len(setup.processes) == 1:
@@ -89,6 +92,11 @@ def program_environment(
         variables["PATH"] = os.pathsep.join(places)
     variables.update({key: _filled(value, config, resources) for key, value in config.env.items()})
     variables.update(_secrets(config, scratch))
+    data = scratch.path(layout.DATA_PACKAGE)
+    if config.task_role.command is not None and os.path.exists(data):
+        # The launcher does it for a Python program.
+        places = [variables.get("PYTHONPATH", ""), data]
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     if config.spec.input_path:
         variables["SUBMARINE_INPUT_PATH"] = config.spec.input_path
     for name, value in resources.inputs.items():

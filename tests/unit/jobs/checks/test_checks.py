@@ -19,6 +19,7 @@ from submarine_jobs.checks import (
     check_program,
     has_own_launcher,
     missing_imports,
+    uses_data,
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import (
@@ -436,3 +437,14 @@ def test_a_saved_cell_that_raised_and_written_files(tmp_path: Path) -> None:
     raised = [f for f in check_program(bundle) if f.code == "cell-raised"]
     assert [(f.level, f.cell) for f in raised] == [(Level.WARNING, "#4")]
     assert "raised ValueError" in raised[0].message
+
+
+def test_the_package_for_data_comes_with_the_job(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.symlink_to(os.path.realpath(sys.executable))
+    bundle = bundle_of(cell("def f():\n    from submarine_data.remote import open_file\n"))
+    assert missing_imports(bundle, str(python)) == []
+    assert uses_data(bundle.files)
+    assert not uses_data(bundle_of(cell("print('submarine_data')")).files)
+    assert not uses_data({"note.txt": b"import submarine_data"})
+    assert uses_data({}, ["python -m submarine_data"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+from submarine_data.remote import hdfs_clients
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.application import (
     coordinator_python as coordinatorpython,
@@ -51,7 +52,8 @@ class ApplicationMaker:
     def spec(self, submission: Submission) -> Application:
         """Return the application of a submission; upload missing files to the cache."""
         gang = submission.coordinator is not None
-        agent = replace(submission.agent, node_scheme=self._conf.node_scheme)
+        hdfs = hdfs_clients(self._conf.properties)
+        agent = replace(submission.agent, node_scheme=self._conf.node_scheme, hdfs=hdfs)
         submission = replace(submission, agent=agent)
         made = self._gang(submission) if gang else self._single(submission)
         return replace(

@@ -136,6 +136,8 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
         files[layout.BUNDLE] = job_file(layout.BUNDLE)
     if spec.with_names:
         files[layout.VALUES] = job_file(layout.VALUES)
+    if submission.data_zip is not None:
+        files[layout.DATA_PACKAGE] = cached(submission, submission.data_zip)
     if has_secrets(spec, role):
         files[layout.SECRET_ENV] = job_file(layout.SECRET_ENV)
     environment = submission.environments.get(role.name)

@@ -71,6 +71,11 @@ class HadoopConf:
             value = value.replace(match.group(0), self._values[match.group(1)])
         return value.strip()
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """All values, as ``get`` returns them."""
+        return {key: self.get(key) for key in self._values}
+
     def words(self, key: str) -> list[str]:
         """Return a comma-separated value as a list."""
         return [word.strip() for word in self.get(key).split(",") if word.strip()]
