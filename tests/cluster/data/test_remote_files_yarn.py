@@ -6,17 +6,20 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import secrets
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from submarine_data.remote import (
     WebHdfsFileSystem,
+    filesystem,
     open_file,
     remote_file_system,
     use_hadoop_configuration,
@@ -110,6 +113,31 @@ def test_a_program_reads_by_hdfs_native_and_writes_by_fsspec(
     put(f"{directory}/part-0.txt", TEXT)
     job = submit(NATIVE.format(directory=directory), memory=512)
     assert printed(job) == ["HdfsNativeFileSystem", 200_000, True]
+
+
+def test_the_examples_of_the_page_run(submit: Submit, directory: str) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "hdfs-in-programs.md").read_text("utf-8")
+    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 2
+    put(f"{directory}/train.csv", b"a,b\n1,2\n3,4\n")
+    source = "\n".join(examples).replace("hdfs:///data/digits", directory)
+    job = submit(source, memory=512)
+    job.wait_success(300)
+    assert f"{directory}/train.csv 12 3" in job.log().data.decode()
+    assert open_file(f"{directory}/note.txt").read() == b"done"
+    assert open_file(f"{directory}/summary/train.csv").read().startswith(b",a,b\n")
+
+
+def test_pyarrow_reads_and_writes(directory: str) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": list(range(10_000))})
+    system = filesystem()
+    parquet.write_table(table, f"{directory}/new/a.parquet", filesystem=system)
+    assert parquet.read_table(f"{directory}/new/a.parquet", filesystem=system) == table
+    path = directory.removeprefix("hdfs://")
+    parquet.write_to_dataset(table, f"{path}/set", filesystem=system)
+    assert parquet.read_table(f"{path}/set", filesystem=system) == table
 
 
 def test_file_systems_are_pickled_for_other_processes(directory: str) -> None:
