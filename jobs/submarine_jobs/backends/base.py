@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.config import load_backend
 from submarine_jobs.errors import UsageError
+from submarine_jobs.inputs import FreeDisk
 from submarine_jobs.model import JobSpec, Profile, hadoop_user, parse_duration
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, EndReason
@@ -277,6 +278,22 @@ class Backend(ABC):
         Raises ClusterError if the cluster does not answer within the timeout.
         """
         return Overview()
+
+    def other_file_system(self, uri: str) -> tuple[Storage, str] | None:
+        """Return the file system of a URI outside of the job root's, and the path in it.
+
+        Agents of the job must read it as ``Storage.job_store`` describes. None: they cannot.
+
+        Raises
+        ------
+        UsageError
+            If the cluster has the file system, and its jobs may not read it.
+        """
+        return None
+
+    def free_disk(self) -> FreeDisk | None:
+        """Return the node with the least free disk; None if the cluster does not report it."""
+        return None
 
     @abstractmethod
     def stop(self, handle: Handle) -> None:

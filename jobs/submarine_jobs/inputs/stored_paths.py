@@ -1,57 +1,89 @@
-"""Resolve ``--input``, ``--checkpoint_path`` and ``--resume`` to paths of the job's file system.
-
-Agents access only the file system of the job directory; other URIs are refused. No files are
-copied.
-"""
+"""Paths that a job reads: inputs, in any file system, checkpoints, and a job to resume."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from submarine_jobs.errors import StorageError, UsageError
+from submarine_jobs import inputs
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.inputs.advice import TaskInput
+from submarine_jobs.inputs.listings import Listing, listed, read_manifest
+from submarine_jobs.inputs.locations import (
+    HUB,
+    MAGIC,
+    MANIFEST,
+    REMOTE,
+    WEB,
+    FileSystems,
+    Locator,
+    Place,
+    RemotePlace,
+    scheme_of,
+    without_user,
+)
 from submarine_jobs.model import JobSpec, NamedInput, fetched_input, is_tensorboard
 from submarine_jobs.storage import Storage, encryption_zone_error
 from submarine_runtime.agent.preparation import (
     WHOLE,
-    InputError,
     SourceFile,
     divide,
-    list_input,
+    is_metadata,
     shard_of_task,
 )
 from submarine_runtime.frameworks import sharding_tasks
-from submarine_runtime.protocol import expected_members, layout
-from submarine_runtime.storage import StoreError
+from submarine_runtime.protocol import InputSource, JobStore, expected_members, layout
 from submarine_runtime.translation import _
 
-_USER = re.compile(r"//[^/@]*@")
+if TYPE_CHECKING:
+    from submarine_jobs.inputs.huggingface import HubSnapshot
 
 
 @dataclass(frozen=True)
 class StorePaths:
-    """Paths that a job reads from the store; see ``AgentConfig``."""
+    """Paths that a job reads from the store; see ``AgentConfig``.
+
+    Parameters
+    ----------
+    listings
+        Name of an input -> its files, which are published in the job directory.
+    snapshots
+        Name of an input -> the repository that the submission fetches to the cluster's cache.
+    """
 
     fetch: tuple[NamedInput, ...] = ()
     checkpoint_path: str | None = None
     restore_from: str | None = None
+    sources: Mapping[str, InputSource] = field(default_factory=dict)
+    stores: Mapping[str, JobStore] = field(default_factory=dict)
+    listings: Mapping[str, Listing] = field(default_factory=dict)
+    snapshots: Mapping[str, HubSnapshot] = field(default_factory=dict)
 
 
 NO_STORE_PATHS = StorePaths()
 
 
-def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePaths:
+def resolve_store_paths(
+    spec: JobSpec, storage: Storage, root: str, cluster: FileSystems | None = None
+) -> StorePaths:
     """Resolve the URIs of ``spec`` to paths in the store; ``root`` is the job root.
+
+    The files of inputs that tasks share, of patterns, of manifests and of other file systems are
+    listed; nothing is written.
+
+    Parameters
+    ----------
+    cluster
+        The other file systems of the cluster; None: there are none.
 
     Raises
     ------
     UsageError
-        If an input or the job to resume is on another file system or does not exist, or a path is
+        If an input or the job to resume cannot be read by the job or does not exist, or a path is
         in an encryption zone.
     StorageError
-        If the file system does not answer.
+        If a file system does not answer.
     """
     if spec.saved_model_path and "saved_model_path" not in spec.passed_on:
         raise UsageError(
@@ -64,16 +96,12 @@ def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePath
                 "program writes to SUBMARINE_MODEL_DIR is saved with the job."
             ),
         )
-    return StorePaths(
-        tuple(_inputs(spec, storage)),
-        _checkpoint_path(spec, storage),
-        _restore_from(spec, storage, root),
+    resolver = _Resolver(spec, storage, root, cluster)
+    return replace(
+        resolver.resolve(),
+        checkpoint_path=_checkpoint_path(spec, storage),
+        restore_from=_restore_from(spec, storage, root),
     )
-
-
-def without_user(uri: str) -> str:
-    """Return ``uri`` without user and password, for display."""
-    return _USER.sub("//", uri)
 
 
 def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
@@ -102,59 +130,176 @@ def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
     return path
 
 
-def _inputs(spec: JobSpec, storage: Storage) -> list[NamedInput]:
-    found = []
-    for item in spec.inputs:
-        path = storage.path_of(item.uri)
-        if path is None:
-            raise UsageError(
-                _(
-                    "--input {item}={uri} is not in the file system of the job directory, {prefix}."
-                ).format(item=item.name, uri=without_user(item.uri)[:200], prefix=storage.prefix),
-                _("Copy it there, or let the program read it by itself with --input_path."),
-            )
-        entry = storage.inspect(path)
+class _Resolver:
+    """Resolves the inputs of a spec."""
+
+    def __init__(
+        self, spec: JobSpec, storage: Storage, root: str, cluster: FileSystems | None
+    ) -> None:
+        self._spec, self._storage, self._cluster = spec, storage, cluster
+        self._cache = f"{root}/{layout.RUNTIME_CACHE}"
+        self._locator = Locator(storage, cluster)
+        self._sources: dict[str, InputSource] = {}
+        self._stores: dict[str, JobStore] = {}
+        self._listings: dict[str, Listing] = {}
+        self._snapshots: dict[str, HubSnapshot] = {}
+
+    def resolve(self) -> StorePaths:
+        """Return the inputs; the one for %input_path% comes first."""
+        found = [self._input(item) for item in self._spec.inputs]
+        first = fetched_input(self._spec)
+        return StorePaths(
+            # The agent fills %input_path% in with the first one.
+            tuple(sorted(found, key=lambda item: item.name != first)),
+            sources=self._sources,
+            stores=self._stores,
+            listings=self._listings,
+            snapshots=self._snapshots,
+        )
+
+    def _input(self, item: NamedInput) -> NamedInput:
+        option = f"--input {item.name}"
+        if scheme_of(item.uri) == HUB:
+            return self._repository(item, option)
+        manifest = item.uri.startswith(MANIFEST)
+        place = self._locator.find(option, item.uri.removeprefix(MANIFEST))
+        if isinstance(place, RemotePlace) and not manifest:
+            return self._remote(item, place)
+        if isinstance(place, Place):
+            self._check(item, place, manifest=manifest)
+        if item.mode == "mount":
+            url = place.uri if isinstance(place, RemotePlace) else place.url
+            self._sources[item.name] = InputSource(url=url)
+            return replace(item, uri=url)
+        if manifest:
+            listing = read_manifest(item, place, lambda uri: self._line(option, uri))
+            self._add(item, listing, self._storage.prefix)
+            return replace(item, uri=listing.base)
+        assert isinstance(place, Place)
+        if (
+            item.mode == "download"
+            and not item.shard
+            and not place.prefix
+            and self._is_plain(place)
+        ):
+            return replace(item, uri=place.path)
+        self._note_store(place)
+        listing = listed(item, place)
+        _check_single(self._spec, item, listing, place.url)
+        self._add(item, listing, self._storage.prefix)
+        return replace(item, uri=f"{place.prefix}{place.path}")
+
+    def _is_plain(self, place: Place) -> bool:
+        return not MAGIC.search(place.path) or self._storage.stat(place.path) is not None
+
+    def _line(self, option: str, uri: str) -> Place | RemotePlace:
+        """Return the place of a line of a manifest."""
+        place = self._locator.find(option, uri)
+        if isinstance(place, Place):
+            self._note_store(place)
+        return place
+
+    def _note_store(self, place: Place) -> None:
+        if place.prefix:
+            self._stores.setdefault(place.prefix, place.storage.job_store("/"))
+
+    def _add(self, item: NamedInput, listing: Listing, url: str) -> None:
+        self._listings[item.name] = listing
+        self._sources[item.name] = InputSource(listing=listing_file(item.name), url=url)
+
+    def _check(self, item: NamedInput, place: Place, *, manifest: bool) -> None:
+        """Check that something is at a place, and that agents can read it."""
+        path = place.path
+        entry = place.storage.inspect(path)
+        if entry is None and MAGIC.search(path) and not manifest:
+            # The agents list the same pattern: check that it matches before the submission.
+            if item.mode == "mount":
+                listed(item, place)
+            entry = place.storage.inspect(path[: _magic(path)].rpartition("/")[0] or "/")
         if entry is None:
             raise UsageError(
-                _("--input {item}: there is no {url}.").format(
-                    item=item.name, url=storage.url(path)
-                ),
+                _("--input {item}: there is no {url}.").format(item=item.name, url=place.url),
                 _("Check the address."),
             )
+        if entry.encrypted and item.mode in ("mount", "list") and not manifest:
+            return  # The program's own reader decrypts.
         if entry.encrypted:
             raise encryption_zone_error(
                 f"--input {item.name}",
-                storage.url(path),
+                place.url,
                 _(
                     "Use --localization, because YARN decrypts files, or let the program read it "
                     "by itself with --input_path."
                 ),
             )
-        if item.shard and not entry.is_directory and len(tasks_sharing(spec, item)) > 1:
-            raise UsageError(
-                _(
-                    "--input {item}: {url} is one file, and :shard divides the files of a "
-                    "directory."
-                ).format(item=item.name, url=storage.url(path)),
-                _("Leave :shard out, or name a directory."),
+
+    def _remote(self, item: NamedInput, place: RemotePlace) -> NamedInput:
+        """Return an input that the job's own fsspec reads; it is listed in the container."""
+        if item.shard and scheme_of(item.uri) in WEB:
+            _check_single(self._spec, item, Listing([], True, ""), place.uri)
+        self._sources[item.name] = InputSource(url=place.uri)
+        return item
+
+    def _repository(self, item: NamedInput, option: str) -> NamedInput:
+        """Return an input that is a repository of the Hugging Face hub."""
+        snapshot = inputs.find_snapshot(option, item.uri, self._storage, self._cache)
+        self._snapshots[item.name] = snapshot
+        directory = snapshot.directory
+        if item.mode == "mount":
+            self._sources[item.name] = InputSource(url=self._storage.url(directory))
+            return replace(item, uri=self._storage.url(directory))
+        files = [
+            SourceFile(file.path, file.size, f"{directory}/{file.path}") for file in snapshot.files
+        ]
+        if item.mode == "list":
+            files = [file for file in files if not is_metadata(file.path)]
+        self._add(item, Listing(files, False, f"{directory}/"), self._storage.prefix)
+        if not item.shard:
+            self._sources[item.name] = replace(
+                self._sources[item.name],
+                hub=snapshot.repository.folder,
+                commit=snapshot.commit,
+                refs=snapshot.refs,
             )
-        found.append(replace(item, uri=path))
-    # The agent fills %input_path% in with the first one.
-    first = fetched_input(spec)
-    return sorted(found, key=lambda item: item.name != first)
+        return replace(item, uri=directory)
 
 
-class TaskInput(NamedTuple):
-    """Part of an input that one task fetches: number of files and bytes."""
+def listing_file(name: str) -> str:
+    """Return the path of an input's listing in the job directory."""
+    return f"{layout.INPUTS}/{name}.json.gz"
 
-    task: str
-    name: str
-    files: int
-    size: int
+
+def with_commits(spec: JobSpec, reached: StorePaths) -> JobSpec:
+    """Return the spec with the commits of repositories, so that a rerun uses the same ones."""
+    return replace(
+        spec,
+        inputs=tuple(
+            replace(item, uri=reached.snapshots[item.name].uri)
+            if item.name in reached.snapshots
+            else item
+            for item in spec.inputs
+        ),
+    )
+
+
+def _magic(path: str) -> int:
+    match = MAGIC.search(path)
+    return match.start() if match else len(path)
+
+
+def _check_single(spec: JobSpec, item: NamedInput, listing: Listing, url: str) -> None:
+    """Refuse to divide one file."""
+    if listing.single and item.shard and len(tasks_sharing(spec, item)) > 1:
+        raise UsageError(
+            _(
+                "--input {item}: {url} is one file, and :{mode} divides the files of a directory."
+            ).format(item=item.name, url=url, mode=item.word),
+            _("Leave :{mode} out, or name a directory.").format(mode=item.word),
+        )
 
 
 def inputs_of_tasks(
-    spec: JobSpec, storage: Storage, root: str, fetch: Sequence[NamedInput]
+    spec: JobSpec, storage: Storage, root: str, reached: StorePaths
 ) -> list[TaskInput]:
     """Return the input files of each task, by the same rules as the agents.
 
@@ -165,34 +310,52 @@ def inputs_of_tasks(
     StorageError
         If the file system does not answer.
     """
-    if not fetch:
-        return []
     members = expected_members(spec.roles)
     tensorboards = {role.name for role in spec.roles if is_tensorboard(role)}
-    store = storage.open_store(root)
     found: list[TaskInput] = []
-    for one in fetch:
-        try:
-            files, single = list_input(store, one)
-        except InputError as error:
-            raise UsageError(str(error)) from None
-        except StoreError as error:
-            raise StorageError(
-                _("--input {item} cannot be listed: {error}.").format(item=one.name, error=error)
-            ) from None
+    for one in reached.fetch:
+        files = _files_of(one, storage, root, reached)
         sharing = tasks_sharing(spec, one) if one.shard and spec.distributed else []
-        parts_of_input: dict[int, list[list[SourceFile]]] = {1: [files], 0: [[]]}
+        parts_of_input: dict[int, list[list[SourceFile]]] = {0: [[]]}
         for member in members:
             if member.role in tensorboards:
                 continue
+            if files is None:
+                found.append(TaskInput(member.task, one.name, None, None, one.word))
+                continue
             part = shard_of_task(member.task, sharing) if sharing else WHOLE
             if part.count not in parts_of_input:
-                parts_of_input[part.count] = [files] if single else divide(files, part.count)
-            fetched = parts_of_input[part.count][part.index]
+                metadata = one.mode != "list"
+                parts_of_input[part.count] = divide(files, part.count, metadata=metadata)
+            given = parts_of_input[part.count][part.index]
+            size = sum(file.size for file in given)
+            known = not any(file.size == 0 and "://" in file.source for file in given)
             found.append(
-                TaskInput(member.task, one.name, len(fetched), sum(f.size for f in fetched))
+                TaskInput(member.task, one.name, len(given), size if known else None, one.word)
             )
     return found
+
+
+def _files_of(
+    one: NamedInput, storage: Storage, root: str, reached: StorePaths
+) -> list[SourceFile] | None:
+    """Return the files of an input; None: only the job knows them."""
+    if one.name in reached.listings:
+        return reached.listings[one.name].files
+    if one.name in reached.snapshots:
+        return [SourceFile(file.path, file.size) for file in reached.snapshots[one.name].files]
+    path = one.uri if one.uri.startswith("/") else None
+    if one.mode == "mount":
+        path = storage.path_of(one.uri) if scheme_of(one.uri) not in REMOTE else None
+    if path is None:
+        return None
+    place = Place(storage, path)
+    if one.mode == "mount":
+        try:
+            return listed(one, place).files
+        except SubmarineError:
+            return None  # The program may read more files than an agent would list.
+    return listed(one, place).files
 
 
 def tasks_sharing(spec: JobSpec, one: NamedInput) -> list[str]:

@@ -1,4 +1,4 @@
-"""Types of option values: K=V, LABEL=URL, SRC:TARGET[:rw], NAME=URI[:shard], sizes and others.
+"""Types of option values: K=V, LABEL=URL, SRC:TARGET[:rw], NAME=URI[:MODE], sizes and others.
 
 Each ``parse_*`` has an inverse ``format_*``; a ``ValueType`` has both.
 """
@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import (
@@ -50,8 +50,10 @@ _NO_SECRETS = re.compile(
     r"|RANK|LOCAL_RANK|WORLD_SIZE|(?:CUDA|NCCL|GLOO|DMLC|HOROVOD|OMPI)_.*"
 )
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
-_SHARD = ":shard"
-_SHARDED = re.compile(r":shard(?:=([^/:]*))?\Z")
+#: The modes of ``--input``; those of ``SHARED`` divide the files and may name roles.
+MODES = ("download", "shard", "list", "mount")
+_SHARED = ("shard", "list")
+_MODE = re.compile(r":([a-z][a-z_-]*)(?:=([^/:]*))?\Z")
 _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
 _INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
@@ -231,39 +233,58 @@ def _check_target(text: str, target: str) -> None:
 
 
 def parse_input(text: str) -> NamedInput:
-    """Parse ``NAME=URI[:shard[=ROLE,...]]``.
+    """Parse ``NAME=URI[:MODE[=ROLE,...]]``; only ``shard`` and ``list`` have roles.
 
     Raises
     ------
     UsageError
-        If ``text`` has another form.
+        If ``text`` has another form, or names an unknown mode.
     """
     name, equals, uri = text.partition("=")
-    sharded = _SHARDED.search(uri)
-    uri = uri[: sharded.start()] if sharded else uri
-    words = sharded.group(1) if sharded else None
-    roles = tuple(dict.fromkeys(words.split(","))) if words is not None else ()
-    if not equals or not _NAME.match(name) or not uri.strip() or not uri.isprintable():
+    match = _MODE.search(uri)
+    mode, words = (match[1], match[2]) if match else ("download", None)
+    uri = uri[: match.start()] if match else uri
+    if not equals or not _NAME.match(name) or not uri.strip("@ ") or not uri.isprintable():
         raise UsageError(
-            _("--input {text!r} is not NAME=URI[:shard].").format(text=text[:60]),
+            _("--input {text!r} is not NAME=URI[:MODE].").format(text=text[:60]),
             _("Write for example --input train=hdfs:///data/train:shard."),
         )
+    if mode not in MODES or (words is not None and mode not in _SHARED):
+        raise UsageError(
+            _("--input {name}: {mode!r} is not a mode.").format(
+                name=name, mode=text.rpartition(":")[2][:40]
+            ),
+            _(
+                "The modes are {modes}, and :shard=ROLE,... and :list=ROLE,...; behind a name that "
+                "ends like one write :download."
+            ).format(modes=", ".join(f":{word}" for word in MODES)),
+        )
+    if ".." in unquote(uri).split("/"):
+        raise UsageError(
+            _("--input {name}: {uri} contains .., which leads out of a directory.").format(
+                name=name, uri=uri[:120]
+            ),
+            _("Write the address without it."),
+        )
+    roles = tuple(dict.fromkeys(words.split(","))) if words is not None else ()
     for role in roles:
         if not _ROLE.match(role):
             raise UsageError(
-                _("--input {name}: {role!r} behind :shard= is not the name of a role.").format(
-                    name=name, role=role[:40]
+                _("--input {name}: {role!r} behind :{mode}= is not the name of a role.").format(
+                    name=name, role=role[:40], mode=mode
                 ),
                 _("Write for example --input train=hdfs:///data/train:shard=chief,worker."),
             )
-    return NamedInput(name, uri, sharded is not None, roles)
+    shared = mode in _SHARED
+    return NamedInput(name, uri, shared, roles, "download" if mode == "shard" else mode)
 
 
 def format_input(item: NamedInput) -> str:
-    """Return ``NAME=URI[:shard[=ROLE,...]]``."""
-    shard = _SHARD if item.shard else ""
+    """Return ``NAME=URI[:MODE[=ROLE,...]]``."""
+    plain = item.word == "download" and not _MODE.search(item.uri)
+    mode = "" if plain else f":{item.word}"
     roles = "=" + ",".join(item.shard_roles) if item.shard_roles else ""
-    return f"{item.name}={item.uri}{shard}{roles}"
+    return f"{item.name}={item.uri}{mode}{roles}"
 
 
 def parse_param(text: str) -> tuple[str, Any]:

@@ -189,9 +189,9 @@ class RunOptions:
     inputs: tuple[NamedInput, ...] = option_list(
         "--input",
         INPUT,
-        metavar="NAME=URI[:shard[=ROLES]]",
+        metavar="NAME=URI[:MODE]",
         heading="Data",
-        help="Fetch it before the start; :shard divides it among training tasks; repeatable.",
+        help="Data of the program; MODE is download, shard, list or mount; repeatable.",
     )
     input_path: str | None = option(
         "--input_path", metavar="URI", help="Input; replaces %input_path%."

@@ -214,18 +214,18 @@ def _check_shards(spec: JobSpec) -> None:
             if role not in names:
                 raise UsageError(
                     _(
-                        "--input {name}: :shard={role} names no role of this job; it has {names}."
-                    ).format(name=item.name, role=role, names=", ".join(names)),
-                    _("Name roles of the job, or write :shard alone."),
+                        "--input {name}: :{mode}={role} names no role of this job; it has {names}."
+                    ).format(name=item.name, mode=item.word, role=role, names=", ".join(names)),
+                    _("Name roles of the job, or write :{mode} alone.").format(mode=item.word),
                 )
         if item.shard and not inputs.tasks_sharing(spec, item):
             raise UsageError(
                 _(
-                    "--input {name}: no task of this job trains, so :shard would give its "
+                    "--input {name}: no task of this job trains, so :{mode} would give its "
                     "files to none."
-                ).format(name=item.name),
-                _("Name the roles that share it, for example :shard={names}.").format(
-                    names=names[0]
+                ).format(name=item.name, mode=item.word),
+                _("Name the roles that share it, for example :{mode}={names}.").format(
+                    mode=item.word, names=names[0]
                 ),
             )
 

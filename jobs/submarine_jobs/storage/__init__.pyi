@@ -17,4 +17,4 @@ from .sharing import (
     share_directory as share_directory,
     traversal as traversal,
 )
-from .webhdfs import WebHdfsStorage as WebHdfsStorage
+from .webhdfs import WebHdfsStorage as WebHdfsStorage, webhdfs_place as webhdfs_place

@@ -7,6 +7,7 @@ files, but acts only as the user of the process.
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +16,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from submarine_jobs.errors import StorageError
-from submarine_jobs.storage.base import PRIVATE_DIRECTORY, PRIVATE_FILE, SHARED_FILE, Entry
+from submarine_jobs.storage.base import (
+    DEFAULT_PORTS,
+    PRIVATE_DIRECTORY,
+    PRIVATE_FILE,
+    SHARED_FILE,
+    Entry,
+)
 from submarine_jobs.storage.client_calls import (
     TRANSFER_FACTOR,
     ClientStorage,
@@ -206,6 +213,30 @@ class WebHdfsStorage(ClientStorage):
         """See ``Storage.open_store``."""
         access, gateway = self._access, self._gateway
         return WebHdfsStore(self._webhdfs, path, access, self._timeout, gateway=gateway)
+
+
+def webhdfs_place(
+    uri: str, user: str, urls: Sequence[str] = (), access: Access | None = None
+) -> tuple[WebHdfsStorage, str] | None:
+    """Return the file system of a URI and the path in it; None: it is not one of WebHDFS.
+
+    Parameters
+    ----------
+    urls
+        Base URLs of the web ports of its NameNodes; empty: that of a ``webhdfs://host:port``.
+    """
+    scheme, _colon, rest = uri.partition("://")
+    authority, _slash, path = rest.partition("/")
+    authority, scheme = authority.rpartition("@")[2], scheme.lower()
+    web = {"webhdfs": "http", "swebhdfs": "https"}.get(scheme)
+    if not authority or not (urls or web):
+        return None
+    if not urls:
+        default = "" if ":" in authority else f":{DEFAULT_PORTS[scheme]}"
+        urls = [f"{web}://{authority}{default}"]
+    prefix = f"{scheme}://{authority}"
+    storage = WebHdfsStorage(prefix, webhdfs=urls, user=user, access=access)
+    return storage, "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 def container_store(

@@ -16,6 +16,7 @@ from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
 from submarine_jobs.model import JobSpec, Sharing, resolve_roles
 from submarine_jobs.storage import Storage
+from submarine_jobs.text import size as size_words
 from submarine_runtime.frameworks import policy_of, setting_of
 from submarine_runtime.protocol import (
     AgentConfig,
@@ -58,6 +59,8 @@ def agent_config(
         python=python,
         links={**back_links(), **spec.quicklinks},
         fetch=reached.fetch,
+        sources=dict(reached.sources),
+        stores=dict(reached.stores),
         checkpoint_path=reached.checkpoint_path,
         restore_from=reached.restore_from,
     )
@@ -79,6 +82,7 @@ def first_record(
     state: State,
     created: float,
     phases: Sequence[Phase],
+    input_notes: Sequence[str] = (),
 ) -> JobRecord:
     """Return the record of a job before its agent has reported."""
     return JobRecord(
@@ -96,7 +100,11 @@ def first_record(
         phases=list(phases),
         links=fixed_links(spec.quicklinks, [role.name for role in spec.roles]),
         resources={"requested": _requested(spec, plan)},
-        notes=[*notes_of(spec, directory.storage), *_sharing_notes(spec, directory)],
+        notes=[
+            *notes_of(spec, directory.storage),
+            *input_notes,
+            *_sharing_notes(spec, directory),
+        ],
     )
 
 
@@ -108,6 +116,30 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
         for name, uri in paths.items()
         if uri and (name == "saved_model_path" or storage.path_of(uri) is None)
     ]
+
+
+def input_notes(reached: StorePaths) -> list[str]:
+    """Return notes on the inputs whose content the submission determined."""
+    notes = []
+    for name, snapshot in reached.snapshots.items():
+        notes.append(
+            _("Input {name} is {repository} at the commit {commit} ({revision}), {size}.").format(
+                name=name,
+                repository=snapshot.repository.uri,
+                commit=snapshot.commit,
+                revision=snapshot.repository.revision,
+                size=size_words(snapshot.size),
+            )
+        )
+    for name, listing in reached.listings.items():
+        if name not in reached.snapshots:
+            size = sum(file.size for file in listing.files)
+            notes.append(
+                _("Input {name} had {count} files ({size}) at the submission.").format(
+                    name=name, count=len(listing.files), size=size_words(size)
+                )
+            )
+    return notes
 
 
 def _sharing_notes(spec: JobSpec, directory: JobDirectory) -> list[str]:

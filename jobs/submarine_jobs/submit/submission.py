@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from submarine_jobs import inputs
 from submarine_jobs.access import JobDirectory, JobHandle, create_secret
 from submarine_jobs.backends import Backend, Handle, Plan, Submission
 from submarine_jobs.checks import uses_data
@@ -34,7 +35,7 @@ from submarine_jobs.errors import (
 from submarine_jobs.inputs import copy_sources
 from submarine_jobs.model import Sharing, parse_python_env
 from submarine_jobs.storage import Storage, mark_modifiers
-from submarine_jobs.submit.configuration import first_record, make_submission
+from submarine_jobs.submit.configuration import first_record, input_notes, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
 from submarine_jobs.submit.runtime_zip import data_zip, runtime_name
 from submarine_jobs.submit.validation import Validated, validate
@@ -181,6 +182,10 @@ class _Submit(Generic[JobT]):
         if self.progress is not None and self.backend.name != "local":
             self.progress(step, 0, 0)
 
+    def _report_bytes(self, step: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(step, done, total)
+
     def _run(
         self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
     ) -> JobT:
@@ -188,6 +193,10 @@ class _Submit(Generic[JobT]):
         environments = provide_environments(
             self.spec, self.storage, self.root, self.session.profile.state_dir, self.progress
         )
+        for snapshot in self.reached.snapshots.values():
+            inputs.fetch_snapshot(
+                snapshot, self.storage, self.session.profile.state_dir, self._report_bytes
+            )
         # The zip takes a second: build it before the intent makes the job visible.
         runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/{runtime_name()}"
         data_path = None
@@ -200,6 +209,10 @@ class _Submit(Generic[JobT]):
             layout.KEYTAB: self.keytab,
             layout.BUNDLE: bundle,
             layout.VALUES: values,
+            **{
+                inputs.listing_file(name): listing.to_bytes()
+                for name, listing in self.reached.listings.items()
+            },
         }
         with published_intent(
             self.spec,
@@ -337,6 +350,7 @@ class _Submit(Generic[JobT]):
             state=state,
             created=self.started,
             phases=self.phases,
+            input_notes=input_notes(self.reached),
         )
 
     def _publish_acceptance(self, handle: Handle) -> None:

@@ -21,7 +21,13 @@ from submarine_jobs.errors import (
     SubmarineError,
     UsageError,
 )
-from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
+from submarine_jobs.inputs import (
+    NO_STORE_PATHS,
+    StorePaths,
+    check_sources,
+    resolve_store_paths,
+    with_commits,
+)
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage, check_job_root
 from submarine_jobs.submit.program_secrets import read_keytab, read_secrets
@@ -102,7 +108,8 @@ def validate(
         storage, root = backend.job_root()
         check_job_root(storage, root)
         shared = bool(spec.share) and _may_share(backend, storage)
-        reached = resolve_store_paths(spec, storage, root)
+        reached = resolve_store_paths(spec, storage, root, backend)
+        spec = with_commits(spec, reached)
     except SubmarineError as error:
         refusals.append(error)
     else:

@@ -6,6 +6,7 @@ from .agent_config import (
     STORE_UNAVAILABLE_CODE as STORE_UNAVAILABLE_CODE,
     TASK_VARIABLE as TASK_VARIABLE,
     AgentConfig as AgentConfig,
+    InputSource as InputSource,
     JobStore as JobStore,
 )
 from .configuration_files import read_configuration as read_configuration

@@ -84,6 +84,31 @@ COORDINATOR_VARIABLE = "SUBMARINE_AGENT_COORDINATOR"
 
 
 @dataclass
+class InputSource:
+    """What an agent needs to know of an input, besides its path.
+
+    Parameters
+    ----------
+    listing
+        File in the job directory with the files of the input (``agent.preparation.listings``);
+        empty: the agent lists the path.
+    url
+        Prefix of the absolute paths of the listing, ``hdfs://host:port``; in mode ``mount`` the URI
+        for the program.
+    hub
+        Directory of a repository of the Hugging Face hub below ``HF_HOME/hub``; empty: none.
+    commit, refs
+        Its commit, and the names that mean it.
+    """
+
+    listing: str = ""
+    url: str = ""
+    hub: str = ""
+    commit: str = ""
+    refs: tuple[str, ...] = ()
+
+
+@dataclass
 class AgentConfig:
     """The spec of the job, and what else an agent needs.
 
@@ -118,6 +143,10 @@ class AgentConfig:
         Inputs to fetch to this container before the program starts; ``uri`` is an absolute path in
         the job store's file system. The first one's local path replaces each ``%input_path%`` that
         is left in command, arguments and environment.
+    sources
+        Name of an input -> its source, for inputs that are not only a path in the job store.
+    stores
+        Prefix of URIs (``hdfs://other``) -> how this container reads files there.
     checkpoint_path
         Path in the job store's file system from which checkpoints are restored and to which they
         are synced; None: the job directory's own.
@@ -155,6 +184,8 @@ class AgentConfig:
     save_grace: float = 600.0
     links: dict[str, str] = field(default_factory=dict)
     fetch: tuple[NamedInput, ...] = ()
+    sources: dict[str, InputSource] = field(default_factory=dict)
+    stores: dict[str, JobStore] = field(default_factory=dict)
     checkpoint_path: str | None = None
     sync_interval: float = 10.0
     restore_from: str | None = None

@@ -8,6 +8,7 @@
         spec.json          what the user requested; no secrets
         bundle.zip         program, modules, .submarine/sourcemap.json, notebook snapshot
         values.zip         values of --with, if there are any
+        inputs/train.json.gz   files of an input, as they were at the submission
         secret.json        0600: token, certificate and key of this job's agent
         secret-env.json    0600: values of --secret, if there are any; deleted at the end
         application.json   the backend's name of the job, once accepted
@@ -71,6 +72,8 @@ LIVE = "live.json"
 RECORD = "record.json"
 EVENTS = "events"
 LOGS = "logs"
+#: Listings of inputs.
+INPUTS = "inputs"
 CHECKPOINTS = "checkpoints"
 TENSORBOARD = "tensorboard"
 MODEL = "model"

@@ -102,16 +102,31 @@ def has_secrets(spec: JobSpec, role: Role) -> bool:
 
 @dataclass(frozen=True)
 class NamedInput:
-    """``--input NAME=URI[:shard]``: fetched before start, path in ``SUBMARINE_INPUT_<NAME>``.
+    """``--input NAME=URI[:MODE]``: the value of ``SUBMARINE_INPUT_<NAME>`` depends on the mode.
 
-    With ``shard`` the files are divided among the tasks of ``shard_roles`` (``:shard=ROLE,...``);
-    empty: see ``frameworks.sharding_tasks``.
+    Parameters
+    ----------
+    uri
+        A file, a directory, a pattern of names, or ``@`` and a text file with one URI per line.
+    shard
+        Whether the files are divided among the tasks of ``shard_roles`` (``:shard=ROLE,...``);
+        empty: see ``frameworks.sharding_tasks``. True for ``:shard`` and ``:list``.
+    mode
+        ``download`` (``:shard`` too): the files are fetched before the start, and the value is
+        their local path. ``list``: the value is the path of a file with the URIs of this task's
+        files. ``mount``: the value is the URI.
     """
 
     name: str
     uri: str
     shard: bool = False
     shard_roles: tuple[str, ...] = ()
+    mode: str = "download"
+
+    @property
+    def word(self) -> str:
+        """The mode as it is typed."""
+        return "shard" if self.shard and self.mode == "download" else self.mode
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,12 @@ from submarine_jobs.backends.yarn.cluster import (
     application,
     default_file_system,
     find_application,
+    free_disk,
     jobs_of,
     localizing_on,
     needed_containers,
     observe,
+    other_file_system,
     overview_of,
 )
 from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver, modify_acl_error
@@ -64,6 +66,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
+from submarine_jobs.inputs import FreeDisk
 from submarine_jobs.model import (
     JobSpec,
     Profile,
@@ -185,6 +188,14 @@ class YarnBackend(Backend):
                 _("Give an absolute path there, for example /user/me/submarine."),
             )
         return self.storage, path
+
+    def other_file_system(self, uri: str) -> tuple[Storage, str] | None:
+        """See ``Backend.other_file_system``: other nameservices, WebHDFS, and mount tables."""
+        return other_file_system(uri, self.storage, self.conf, self.identity)
+
+    def free_disk(self) -> FreeDisk | None:
+        """See ``Backend.free_disk``: the DataNodes' disks, one request to the NameNode."""
+        return free_disk(self.conf, self.identity, self.profile.timeout)
 
     def job_root_of(self, user: str) -> tuple[Storage, str]:
         """See ``Backend.job_root_of``: this user's, with the other name in place of the user's."""

@@ -19,7 +19,7 @@ from submarine_jobs.checks import (
 )
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.inputs import localized_entries
+from submarine_jobs.inputs import REMOTE, localized_entries, scheme_of, without_user
 from submarine_jobs.model import is_tensorboard, parse_python_env
 from submarine_jobs.submit import readable_secret_files
 from submarine_runtime.translation import _
@@ -39,7 +39,12 @@ _PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Finding]:
     """Return the findings on the program and the request, errors first."""
-    found = [*_check_secrets(spec), *_check_tensorboard(spec), *_check_shards(spec)]
+    found = [
+        *_check_secrets(spec),
+        *_check_tensorboard(spec),
+        *_check_shards(spec),
+        *_check_remote_inputs(spec),
+    ]
     if program.bundle is not None:
         found += _check_program(spec, program, frontend)
     return sorted(found, key=lambda item: str(item.level) != "error")
@@ -61,6 +66,46 @@ def _check_tensorboard(spec: JobSpec) -> list[Finding]:
             fix=_("Install tensorboard there, or choose another environment with --python-env."),
         )
     ]
+
+
+def _check_remote_inputs(spec: JobSpec) -> list[Finding]:
+    """Check that the job's Python has fsspec and its implementation for remote inputs."""
+    found = []
+    pythons = {
+        sys.executable
+        if (role.python_env or spec.python_env) == "auto"
+        else role.python or spec.python
+        for role in spec.roles
+        if not is_tensorboard(role)
+    }
+    for item in spec.inputs:
+        module = REMOTE.get(scheme_of(item.uri))
+        if module is None or item.mode == "mount":
+            continue
+        for python in sorted(pythons):
+            missing = [
+                name
+                for name in ("fsspec", module)
+                if _is_executable(python) and lacks_module(python, name)
+            ]
+            if missing:
+                found.append(
+                    Finding(
+                        Level.ERROR,
+                        "missing-fsspec",
+                        _("--input {name}: {python} does not have {modules} to read {uri}.").format(
+                            name=item.name,
+                            python=python,
+                            modules=", ".join(missing),
+                            uri=without_user(item.uri)[:120],
+                        ),
+                        fix=_(
+                            "Install {modules} in the job's environment, or use :mount if the "
+                            "program has its own reader."
+                        ).format(modules=" ".join(missing)),
+                    )
+                )
+    return found
 
 
 def _check_shards(spec: JobSpec) -> list[Finding]:
@@ -192,7 +237,7 @@ def _check_secrets(spec: JobSpec) -> list[Finding]:
         **{f"--quicklink {label}": url for label, url in spec.quicklinks.items()},
         **{f"--localization {item.target}": item.source for item in spec.localization},
         **{f"--archive {item.target}": item.source for item in spec.archives},
-        **{f"--input {item.name}": item.uri for item in spec.inputs},
+        **{f"--input {item.name}": item.uri.removeprefix("@") for item in spec.inputs},
     }
     found += [
         Finding(

@@ -34,6 +34,7 @@ def dry_run_outcome(
     findings: Sequence[Finding],
     refusals: Sequence[SubmarineError] = (),
     inputs: Sequence[TaskInput] = (),
+    advice: Sequence[str] = (),
     *,
     force: bool = False,
 ) -> Outcome:
@@ -43,6 +44,8 @@ def dry_run_outcome(
     ----------
     refusals
         See ``validation.Validated``; those of the plan come first.
+    advice
+        One sentence on the mode of an input each.
     """
     errors = [] if force else [item for item in findings if str(item.level) == "error"]
     codes = [error.exit_code for error in refusals]
@@ -52,13 +55,16 @@ def dry_run_outcome(
     sentences = [*plan.errors, *(str(error) for error in others)]
     lines = [_("Dry run: nothing was submitted."), ""]
     lines += _request(spec, plan)
-    lines += input_lines(inputs)
+    lines += input_lines(inputs, advice)
     lines += _bundle(spec, program)
     lines += _finding_lines(sentences, plan, findings)
     lines += ["", _("A submit would be refused.") if refused else _("It can be submitted.")]
     return Outcome(
         text="\n".join(lines),
-        value=_value(spec, plan, program, findings, sentences, inputs, refused=refused),
+        value={
+            **_value(spec, plan, program, findings, sentences, inputs, refused=refused),
+            "advice": list(advice),
+        },
         exit_code=codes[0] if refused else SUCCESS,
     )
 
@@ -112,21 +118,29 @@ def role_lines(spec: JobSpec) -> list[str]:
     return columns.text(_ROLE_COLUMNS, [_role_row(spec, role) for role in spec.roles]).split("\n")
 
 
-_INPUT_COLUMNS = ("INPUT", "TASK", "FILES", "SIZE")
+_INPUT_COLUMNS = ("INPUT", "TASK", "MODE", "FILES", "SIZE")
 
 
-def input_lines(inputs: Sequence[TaskInput]) -> list[str]:
-    """Return files and bytes of each input that each task fetches, as a table."""
+def input_lines(inputs: Sequence[TaskInput], advice: Sequence[str] = ()) -> list[str]:
+    """Return files and bytes of each input that each task gets, as a table; then the advice."""
     if not inputs:
         return []
     rows = [
-        (item.name, item.task, str(item.files), size_words(item.size))
+        (
+            item.name,
+            item.task,
+            item.mode,
+            "?" if item.files is None else str(item.files),
+            "?" if item.size is None else size_words(item.size),
+        )
         for item in inputs[:_MAX_INPUTS]
     ]
     lines = columns.text(_INPUT_COLUMNS, rows).split("\n")
     if len(inputs) > _MAX_INPUTS:
         more = _("… and {number} more; --json lists them all")
         lines.append(more.format(number=len(inputs) - _MAX_INPUTS))
+    if advice:
+        lines += ["", *map(one_line, advice)]
     return ["", *lines, ""]
 
 

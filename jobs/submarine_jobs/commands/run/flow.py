@@ -20,7 +20,7 @@ from submarine_jobs.commands.run.values import check_values, pack_values
 from submarine_jobs.datasets import resolve_datasets
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
 from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Frontend, Outcome, SubmitProgress
-from submarine_jobs.inputs import TaskInput, inputs_of_tasks
+from submarine_jobs.inputs import TaskInput, inputs_of_tasks, mode_advice
 from submarine_jobs.model import Headless, WorkflowOrigin
 from submarine_jobs.options import RunOptions, check_options, spec_from_options
 from submarine_jobs.submit import probe_job_root, validate
@@ -171,6 +171,7 @@ def _dry_run(
     valid = validate(backend, checked.spec, has_bundle=has_bundle, plan=checked.plan)
     refusals = list(valid.refusals)
     inputs: list[TaskInput] = []
+    advice: list[str] = []
     try:
         check_values(checked.spec, frontend)
     except UsageError as error:
@@ -178,14 +179,22 @@ def _dry_run(
         refusals.insert(1 if checked.plan.errors else 0, error)
     try:
         storage, root = backend.job_root()
-        inputs = inputs_of_tasks(valid.spec, storage, root, valid.reached.fetch)
+        inputs = inputs_of_tasks(valid.spec, storage, root, valid.reached)
+        advice = mode_advice(inputs, backend.free_disk()) if inputs else []
     except SubmarineError as error:
         refusals.append(error)
     unwritable = probe_job_root(backend)
     if unwritable is not None:
         refusals.append(unwritable)
     return dry_run_outcome(
-        checked.spec, checked.plan, checked.program, checked.findings, refusals, inputs, force=force
+        valid.spec if valid.reached.snapshots else checked.spec,
+        checked.plan,
+        checked.program,
+        checked.findings,
+        refusals,
+        inputs,
+        advice,
+        force=force,
     )
 
 

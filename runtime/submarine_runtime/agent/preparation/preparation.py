@@ -137,7 +137,12 @@ class Preparation:
         if not config.fetch:
             return None
         # cost: the localization of inputs, which most jobs do not have.
-        from submarine_runtime.agent.preparation.inputs import InputError, fetch_inputs, shard_of
+        from submarine_runtime.agent.preparation.inputs import (
+            InputError,
+            fetch_inputs,
+            input_variables,
+            shard_of,
+        )
 
         shards = {one.name: shard_of(config, one, members) for one in config.fetch}
         if shards == self._shards:
@@ -159,6 +164,10 @@ class Preparation:
             )
         except _CancelRequest:
             return Ending(EndReason.CANCELLED, _("The task was stopped while inputs were fetched."))
+        try:
+            self.resources.variables.update(input_variables(config, self._scratch))
+        except OSError as exc:
+            return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self._shards = shards
         return None
 

@@ -1,10 +1,18 @@
+from .client_configuration import place_client_configuration as place_client_configuration
 from .ending import (
     Ending as Ending,
     memory_ending as memory_ending,
     requested_ending as requested_ending,
     system_ending as system_ending,
 )
-from .environment import ProgramResources as ProgramResources, runtime_path as runtime_path
+from .environment import (
+    OWN as OWN,
+    ProgramResources as ProgramResources,
+    copy_runtime_files as copy_runtime_files,
+    interpreter as interpreter,
+    runtime_path as runtime_path,
+    secret_values as secret_values,
+)
 from .helpers import HelperError as HelperError, HelperProcesses as HelperProcesses
 from .monitor import monitor_program as monitor_program
 from .process import Program as Program

@@ -23,8 +23,8 @@ _DIRECTORY = "hadoop"
 def place_client_configuration(config: AgentConfig, scratch: Scratch) -> dict[str, str]:
     """Write the files to the scratch directory, and return the variables of the program.
 
-    ``HADOOP_CONF_DIR`` and ``HADOOP_USER_NAME`` are for a program whose environment lacks them;
-    nothing is written for a job without HDFS.
+    The XML files are not written if the container's environment or the user's names a directory
+    with a core-site.xml; nothing is written for a job without HDFS.
 
     Raises
     ------
@@ -34,8 +34,14 @@ def place_client_configuration(config: AgentConfig, scratch: Scratch) -> dict[st
     store, hdfs = config.store, config.hdfs
     if not hdfs.default:
         return {}
+    variables = {}
     directory = scratch.path(_DIRECTORY)
     make_directories(directory)
+    present = config.env.get("HADOOP_CONF_DIR") or os.environ.get("HADOOP_CONF_DIR") or ""
+    if not os.path.isfile(os.path.join(present, "core-site.xml")):
+        replace_file(os.path.join(directory, "core-site.xml"), _xml(core_settings(hdfs)))
+        replace_file(os.path.join(directory, "hdfs-site.xml"), _xml(hdfs_settings(hdfs)))
+        variables["HADOOP_CONF_DIR"] = directory
     certificates = os.path.join(directory, "ca.pem") if store.ca else ""
     if certificates:
         replace_file(certificates, store.ca.encode())
@@ -46,12 +52,9 @@ def place_client_configuration(config: AgentConfig, scratch: Scratch) -> dict[st
         "ca": certificates,
         "gateway": store.gateway,
     }
-    path = os.path.join(directory, "submarine-data.json")
-    replace_file(path, json.dumps(document).encode())
-    replace_file(os.path.join(directory, "core-site.xml"), _xml(core_settings(hdfs)))
-    replace_file(os.path.join(directory, "hdfs-site.xml"), _xml(hdfs_settings(hdfs)))
-    variables = {VARIABLE: path, "HADOOP_CONF_DIR": directory}
-    if store.user and not store.uses_tokens:
+    variables[VARIABLE] = os.path.join(directory, "submarine-data.json")
+    replace_file(variables[VARIABLE], json.dumps(document).encode())
+    if store.user and not store.uses_tokens and "HADOOP_USER_NAME" not in os.environ:
         variables["HADOOP_USER_NAME"] = store.user
     return variables
 

@@ -78,8 +78,7 @@ def program_environment(
         If a value of ``--secret`` is missing.
     """
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
-    for key, value in place_client_configuration(config, scratch).items():
-        variables.setdefault(key, value)
+    variables.update(place_client_configuration(config, scratch))
     variables.update(resources.variables)
     variables.update(setup.env)
     if len(setup.processes) == 1:
@@ -91,7 +90,7 @@ def program_environment(
         places = [os.path.dirname(python), variables.get("PATH") or os.defpath]
         variables["PATH"] = os.pathsep.join(places)
     variables.update({key: _filled(value, config, resources) for key, value in config.env.items()})
-    variables.update(_secrets(config, scratch))
+    variables.update(secret_values(config, scratch))
     data = scratch.path(layout.DATA_PACKAGE)
     if config.task_role.command is not None and os.path.exists(data):
         # The launcher does it for a Python program.
@@ -123,7 +122,7 @@ def program_environment(
     return variables
 
 
-def _secrets(config: AgentConfig, scratch: Scratch) -> dict[str, str]:
+def secret_values(config: AgentConfig, scratch: Scratch) -> dict[str, str]:
     """Return the values of ``--secret``; raise ValueError if the container lacks one."""
     if not has_secrets(config.spec, config.task_role):
         return {}
@@ -195,20 +194,20 @@ def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
         with open(scratch.path("params.json"), "w", encoding="utf-8") as file:
             json.dump(config.spec.params, file, indent=1)
     if len(setup.processes) > 1:
-        _copy((_SEVERAL,), scratch.launch, "launcher")
+        copy_runtime_files((_SEVERAL,), scratch.launch, "launcher")
     if config.task_role.command is not None:
         return
-    _copy(_LAUNCHER, scratch.launch, "launcher")
+    copy_runtime_files(_LAUNCHER, scratch.launch, "launcher")
     if setup.shims:
         shims = os.path.join(scratch.launch, "shims")
         os.makedirs(shims, 0o700, exist_ok=True)
-        _copy(setup.shims, shims, "frameworks/shims")
+        copy_runtime_files(setup.shims, shims, "frameworks/shims")
     if config.spec.return_names or os.path.exists(scratch.path(layout.VALUES)):
         package = os.path.join(scratch.launch, "submarine_runtime")
         values = os.path.join(package, "values")
         os.makedirs(values, 0o700, exist_ok=True)
-        _copy(("__init__.py", "lazy.py", "translation.py"), package)
-        _copy(_VALUES, values, "values")
+        copy_runtime_files(("__init__.py", "lazy.py", "translation.py"), package)
+        copy_runtime_files(_VALUES, values, "values")
     if config.spec.return_names:
         with open(os.path.join(scratch.launch, "return_names"), "w", encoding="utf-8") as file:
             file.write("\n".join(config.spec.return_names))
@@ -222,7 +221,8 @@ def runtime_path() -> str:
     return os.path.dirname(os.path.dirname(os.path.abspath(submarine_runtime.__file__)))
 
 
-def _copy(names: tuple[str, ...], directory: str, package: str = "") -> None:
+def copy_runtime_files(names: tuple[str, ...], directory: str, package: str = "") -> None:
+    """Copy files of a package of the runtime to ``directory``."""
     loader: Any = submarine_runtime.__loader__
     source = os.path.join(os.path.dirname(submarine_runtime.__file__), package)
     for name in names:

@@ -106,6 +106,8 @@ def test_the_files_of_an_agent_mean_the_same(
         JobSpec("a", "yarn"), JobRecord("a", "a", State.PENDING), "i", store, hdfs=hdfs
     )
     scratch = Scratch(str(tmp_path / "scratch"), str(tmp_path), "worker-0")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
     variables = place_client_configuration(config, scratch)
     assert variables["HADOOP_USER_NAME"] == "alice"
     assert read_hadoop_settings(variables["HADOOP_CONF_DIR"])["fs.defaultFS"] == hdfs.default
@@ -115,6 +117,10 @@ def test_the_files_of_an_agent_mean_the_same(
     found = client_configuration()
     assert (found.hdfs, found.user) == (hdfs, "alice")
     assert Path(found.ca).read_text() == "PEM"
+    # That of the container, or of the user, is kept.
+    monkeypatch.setenv("HADOOP_CONF_DIR", variables["HADOOP_CONF_DIR"])
+    monkeypatch.setenv("HADOOP_USER_NAME", "bob")
+    assert list(place_client_configuration(config, scratch)) == ["SUBMARINE_DATA_CONFIG"]
 
 
 def test_a_job_without_hdfs_gets_no_files(tmp_path: Path) -> None:

@@ -10,7 +10,11 @@ from .applications import (
 )
 from .cache import APPS as APPS, FRESH as FRESH, NODES as NODES, SCHEDULER as SCHEDULER
 from .certificates import authorities as authorities
-from .file_system import default_file_system as default_file_system
+from .file_system import (
+    default_file_system as default_file_system,
+    free_disk as free_disk,
+    other_file_system as other_file_system,
+)
 from .hadoop_configuration import (
     HadoopConf as HadoopConf,
     read_properties as read_properties,

@@ -140,6 +140,44 @@ class HadoopConf:
         keys = [f"dfs.namenode.{word}-address{name}" for name in service]
         return [f"{scheme}://{self.get(key)}" for key in keys if self.get(key)]
 
+    def webhdfs_of(self, uri: str) -> list[str]:
+        """Return the base URLs of WebHDFS of another file system, ``hdfs://`` or ``webhdfs://``.
+
+        A nameservice is looked up; the web port of a host that the configuration does not name is
+        Hadoop's default one.
+        """
+        scheme, _colon, rest = uri.partition("://")
+        authority = rest.partition("/")[0].rpartition("@")[2]
+        host = authority.partition(":")[0]
+        secure = self.get("dfs.http.policy") == "HTTPS_ONLY" or scheme == "swebhdfs"
+        web, word = ("https", "https") if secure else ("http", "http")
+        names = self.words(f"dfs.ha.namenodes.{host}")
+        suffixes = [f".{host}.{name}" for name in names] or [f".{host}"]
+        found = [self.get(f"dfs.namenode.{word}-address{suffix}") for suffix in suffixes]
+        if urls := [f"{web}://{address}" for address in found if address]:
+            return urls
+        if scheme in ("webhdfs", "swebhdfs") and ":" in authority:
+            return [f"{web}://{authority}"]
+        return [f"{web}://{host}:{DEFAULT_PORTS['swebhdfs' if secure else 'webhdfs']}"]
+
+    def mounted(self, uri: str) -> str | None:
+        """Return the URI that a ``viewfs://`` one means, by the longest link; None: no link."""
+        table, _slash, rest = uri.partition("://")[2].partition("/")
+        path, key = f"/{rest}", f"fs.viewfs.mounttable.{table or 'default'}."
+        links = {
+            name.removeprefix(f"{key}link."): self.get(name)
+            for name in self._values
+            if name.startswith(f"{key}link.")
+        }
+        for word in ("linkFallback", "linkMergeSlash"):
+            if target := self.get(key + word):
+                links.setdefault("/", target)
+        for link in sorted(links, key=len, reverse=True):
+            below = link.rstrip("/")
+            if path == below or path.startswith(f"{below}/"):
+                return links[link].rstrip("/") + (path[len(below) :] or "/")
+        return None
+
     @property
     def token_file_systems(self) -> tuple[str, ...]:
         """URLs of the file systems, besides the default one, of which containers need tokens."""
