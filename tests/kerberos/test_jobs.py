@@ -29,6 +29,16 @@ reader = Client(sys.argv[1], options).read("/user/alice/data.txt")
 print("read", bytes(reader.read_range(0, len(reader))).decode(), flush=True)
 print("mode %o" % (os.stat(os.environ["HADOOP_TOKEN_FILE_LOCATION"]).st_mode & 0o777))
 """
+#: Reads a mounted directory with the client configuration that the agent wrote.
+MOUNTED = """\
+import os
+from hdfs_native import Client
+client = Client(config_dir=os.environ["HADOOP_CONF_DIR"])
+path = "/" + os.environ["SUBMARINE_INPUT_T"].partition("://")[2].partition("/")[2]
+for status in client.list_status(path):
+    reader = client.read(status.path)
+    print("read", bytes(reader.read_range(0, len(reader))).decode(), flush=True)
+"""
 #: Fails once in the second task, after both have started.
 FAILS_ONCE = """\
 import os, pathlib, time
@@ -112,6 +122,19 @@ def test_a_task_reads_hdfs_with_its_token(alice: User, jobs: dict[str, dict[str,
     assert logs(alice, jobs["one"]).splitlines() == ["read forty-two", "mode 600"]
     shown = alice.json("show", jobs["one"]["job_id"])
     assert (shown["state"], shown["user"]) == ("SUCCEEDED", "alice")
+
+
+def test_a_mounted_input_is_read_with_the_token_and_another_cluster_is_refused(
+    alice: User, kerberos_minicluster: Minicluster
+) -> None:
+    home(kerberos_minicluster, "alice").write("/user/alice/mounted é/data.txt", b"forty-two")
+    program = alice.file("mounted.py", MOUNTED)
+    words = ("run", program, "--memory", "256M", "--wait")
+    job = alice.json(*words, "--input", "T=/user/alice/mounted é:mount")
+    assert "read forty-two" in logs(alice, job)
+    refused = alice.run(*words, "--input", "T=hdfs://elsewhere:8020/data:mount")
+    assert refused.returncode == 2
+    assert "the delegation tokens of a job are for that one only" in refused.stderr
 
 
 def test_a_gang_restarts(alice: User, jobs: dict[str, dict[str, str]]) -> None:

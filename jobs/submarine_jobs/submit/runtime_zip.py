@@ -35,6 +35,8 @@ os._exit(status)
 """
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
+#: Directories with files that the agent copies beside the program: their byte code is not used.
+_COPIED = ("launcher", "shims")
 #: A text in three quotes that begins a line, and with a word: the end of another text does not.
 _DOCSTRING = re.compile(rb'^( *)"""(?=[\w`*\'])(.*?)"""$', re.MULTILINE | re.DOTALL)
 
@@ -95,7 +97,8 @@ def _sources(root: Path, paths: Iterable[Path], *, docstrings: bool = False) -> 
         name, content = f"{root.name}/{path.relative_to(root).as_posix()}", path.read_bytes()
         if path.suffix == ".py":
             content = content if docstrings else without_docstrings(content)
-            files[f"{name}c"] = _byte_code(name, content, optimize=0 if docstrings else 2)
+            if path.parent.name not in _COPIED:
+                files[f"{name}c"] = _byte_code(name, content, optimize=0 if docstrings else 2)
         files[name] = content
     return files
 
