@@ -242,7 +242,7 @@ def test_shared_inputs_go_to_the_tasks_that_train(
         for task, had in found.items()
         for name, files in had.items()
     }  # fmt: skip
-    assert re.search(r"T +worker:0 +2 +5 B", dry.text), dry.text
+    assert re.search(r"T +worker:0 +shard +2 +5 B", dry.text), dry.text
 
 
 def test_a_killed_worker_goes_on_from_its_snapshot_with_its_share_of_the_input(
