@@ -168,10 +168,10 @@ def test_no_repositories(uri: str) -> None:
 def test_a_commit_is_the_branch_main_of_the_job() -> None:
     commit = "a" * 40
     repository = Repository("dataset", "o/n", commit)
-    snapshot = HubSnapshot(repository, commit, (), "/root/cache")
+    snapshot = HubSnapshot(repository, commit, (), "/jobs/cache")
     assert snapshot.refs == ("main",)
     assert replace(snapshot, repository=repository._replace(revision="v1")).refs == ("main", "v1")
-    assert snapshot.directory == f"/root/cache/hf/hub/datasets--o--n/snapshots/{commit}"
+    assert snapshot.directory == f"/jobs/cache/hf/hub/datasets--o--n/snapshots/{commit}"
     assert snapshot.uri == f"hf://datasets/o/n@{commit}"
 
 
