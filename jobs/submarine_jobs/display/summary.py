@@ -207,6 +207,12 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     if size_words := resources(record):
         rows.append((_("Resources"), size_words))
     rows += _distributed_facts(record)
+    for saved in record.saved_outputs:
+        words = ngettext("{count} file ({total})", "{count} files ({total})", saved.files)
+        total = words.format(count=saved.files, total=size(saved.bytes))
+        rows.append((_("Output {name}").format(name=saved.name), f"{saved.uri}: {total}"))
+    if own := outputs(record, "outputs"):
+        rows.append((_("Outputs"), f"{record.job_dir}/outputs: {own}"))
     if model := outputs(record, "model"):
         rows.append(
             (_("Model"), _("{job_dir}/model: {model}").format(job_dir=record.job_dir, model=model))

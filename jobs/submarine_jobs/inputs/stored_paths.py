@@ -23,7 +23,14 @@ from submarine_jobs.inputs.locations import (
     scheme_of,
     without_user,
 )
-from submarine_jobs.model import JobSpec, NamedInput, fetched_input, is_tensorboard
+from submarine_jobs.inputs.output_targets import output_targets
+from submarine_jobs.model import (
+    JobSpec,
+    NamedInput,
+    NamedOutput,
+    fetched_input,
+    is_tensorboard,
+)
 from submarine_jobs.storage import Storage, encryption_zone_error
 from submarine_runtime.agent.preparation import (
     WHOLE,
@@ -42,10 +49,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StorePaths:
-    """Paths that a job reads from the store; see ``AgentConfig``.
+    """Paths of a job in the store; see ``AgentConfig``.
 
     Parameters
     ----------
+    publish
+        The directories of ``--save-output``, without the job's name.
     listings
         Name of an input -> its files, which are published in the job directory.
     snapshots
@@ -53,6 +62,7 @@ class StorePaths:
     """
 
     fetch: tuple[NamedInput, ...] = ()
+    publish: tuple[NamedOutput, ...] = ()
     checkpoint_path: str | None = None
     restore_from: str | None = None
     sources: Mapping[str, InputSource] = field(default_factory=dict)
@@ -99,6 +109,7 @@ def resolve_store_paths(
     resolver = _Resolver(spec, storage, root, cluster)
     return replace(
         resolver.resolve(),
+        publish=output_targets(spec, storage, root),
         checkpoint_path=_checkpoint_path(spec, storage),
         restore_from=_restore_from(spec, storage, root),
     )

@@ -6,6 +6,7 @@ from submarine_runtime.protocol.spec import (
     JobSpec as JobSpec,
     Localization as Localization,
     NamedInput as NamedInput,
+    NamedOutput as NamedOutput,
     Resources as Resources,
     Role as Role,
     default_kind as default_kind,

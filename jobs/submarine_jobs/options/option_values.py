@@ -18,6 +18,7 @@ from submarine_jobs.model import (
     ENVIRONMENT_KINDS,
     Localization,
     NamedInput,
+    NamedOutput,
     format_duration,
     format_memory,
     format_share,
@@ -31,6 +32,7 @@ from submarine_jobs.model import (
 )
 from submarine_jobs.options.declaration import ValueType
 from submarine_jobs.outputs import parse_names
+from submarine_runtime.protocol import OVERWRITE
 from submarine_runtime.translation import _
 
 MAX_VALUE = 32 * 1024
@@ -54,6 +56,7 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 MODES = ("download", "shard", "list", "mount")
 _SHARED = ("shard", "list")
 _MODE = re.compile(r":([a-z][a-z_-]*)(?:=([^/:]*))?\Z")
+_SAVE_MODE = re.compile(r"(?::(overwrite|append-run))?(:stream)?\Z")
 _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
 _INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
@@ -287,6 +290,51 @@ def format_input(item: NamedInput) -> str:
     return f"{item.name}={item.uri}{mode}{roles}"
 
 
+def parse_save_output(text: str) -> NamedOutput:
+    """Parse ``NAME=URI[:overwrite|append-run][:stream]``.
+
+    Raises
+    ------
+    UsageError
+        If ``text`` has another form.
+    """
+    name, equals, uri = text.partition("=")
+    words = _SAVE_MODE.search(uri)
+    assert words is not None
+    uri, mode, stream = uri[: words.start()], words.group(1) or "", bool(words.group(2))
+    if (
+        not (equals and _NAME.match(name) and uri.strip() and uri.isprintable())
+        or ":" in uri.rpartition("/")[2]
+    ):
+        raise UsageError(
+            _(
+                "--save-output {text!r} is not NAME=URI, NAME=URI:overwrite, NAME=URI:append-run "
+                "or NAME=URI:stream."
+            ).format(text=text[:80]),
+            _("Write for example --save-output predictions=hdfs:///data/predictions."),
+        )
+    if name == "DIR":
+        raise UsageError(
+            _("--save-output DIR: SUBMARINE_OUTPUT_DIR is the directory of the task's own files."),
+            _("Choose another name."),
+        )
+    if stream and mode == OVERWRITE:
+        raise UsageError(
+            _(
+                "--save-output {name}: :overwrite and :stream exclude each other, because readers "
+                "would see old and new files together."
+            ).format(name=name),
+            _("Leave one of them out, or write :append-run:stream."),
+        )
+    return NamedOutput(name, uri, mode, stream)
+
+
+def format_save_output(item: NamedOutput) -> str:
+    """Return ``NAME=URI[:overwrite|append-run][:stream]``."""
+    mode = f":{item.mode}" if item.mode else ""
+    return f"{item.name}={item.uri}{mode}{':stream' if item.stream else ''}"
+
+
 def parse_param(text: str) -> tuple[str, Any]:
     """Parse ``NAME=VALUE``; the value is JSON (``lr=0.1``), or a text if it is not valid JSON.
 
@@ -512,5 +560,6 @@ LOCALIZATION = ValueType("localization", parse_localization, format_localization
 FILE = ValueType("file", parse_file, format_target)
 ARCHIVE = ValueType("archive", parse_archive, format_target)
 INPUT = ValueType("input", parse_input, format_input)
+SAVE_OUTPUT = ValueType("output", parse_save_output, format_save_output)
 WITH = _names("--with")
 RETURN = _names("--return")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import Localization, NamedInput
+from submarine_jobs.model import Localization, NamedInput, NamedOutput
 from submarine_jobs.options.declaration import (
     Option,
     declared,
@@ -38,6 +38,7 @@ from submarine_jobs.options.option_values import (
     PYTHON_ENV,
     QUICKLINK,
     RETURN,
+    SAVE_OUTPUT,
     SECRET,
     SHARE,
     TIMEOUT,
@@ -256,6 +257,16 @@ class RunOptions:
         KEEP,
         metavar="PATTERN",
         help="Save these files of the working directory: 'runs/*'; repeatable.",
+    )
+    outputs: tuple[NamedOutput, ...] = option_list(
+        "--save-output",
+        SAVE_OUTPUT,
+        metavar="NAME=URI[:MODE]",
+        help="Publish the program's directory NAME at URI; MODE: overwrite, append-run, stream; "
+        "repeatable.",
+    )
+    save_on_failure: bool = flag(
+        "--save-on-failure", help="Save SUBMARINE_OUTPUT_DIR of tasks that fail, too."
     )
     python_env: str | None = option(
         "--python-env",

@@ -254,9 +254,11 @@ def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str |
 
 
 def _check_names(options: RunOptions) -> None:
-    """Reject two inputs or two parameters with the same variable of the program."""
+    """Reject inputs, outputs or parameters with the same variable of the program."""
     inputs = [item.name for item in options.inputs]
+    outputs = [item.name for item in options.outputs]
     for option, names, variables in (
+        ("--save-output", outputs, [f"SUBMARINE_OUTPUT_{name}" for name in outputs]),
         ("--input", inputs, [f"SUBMARINE_INPUT_{name}" for name in inputs]),
         ("--param", list(options.params), [f"SUBMARINE_PARAM_{n.upper()}" for n in options.params]),
     ):

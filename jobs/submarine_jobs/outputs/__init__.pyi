@@ -4,6 +4,7 @@ from .files import (
     list_outputs as list_outputs,
     place_below as place_below,
 )
+from .interrupted_outputs import settle_outputs as settle_outputs
 from .metrics import MetricsReader as MetricsReader, Row as Row, read_metrics as read_metrics
 from .model_versions import (
     ModelVersion as ModelVersion,

@@ -13,11 +13,17 @@ from submarine_runtime.translation import _
 if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
 
+#: Directories of the job directory with files that the program wrote.
+_PARTS = (
+    *(layout.OUTPUTS, layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD),
+    *(layout.FILES, layout.TASKS),
+)
+
 
 def list_outputs(directory: JobDirectory) -> list[tuple[str, int]]:
     """Return the output files and those of ``--keep``: (path in the job directory, bytes)."""
     found: list[tuple[str, int]] = []
-    for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD, layout.FILES, layout.TASKS):
+    for part in _PARTS:
         with contextlib.suppress(FileNotFoundError):
             files = directory.storage.walk(directory.file(part))
             found += [(f"{part}/{path}", size) for path, size in files]

@@ -103,6 +103,10 @@ class LocalStorage(Storage):
                 owner = os.lstat(path).st_uid
         except FileNotFoundError:
             return None
+        except StorageError as error:
+            if isinstance(error.__cause__, NotADirectoryError):  # It would be below a file.
+                return None
+            raise
         name, is_directory = os.path.basename(path), os.path.isdir(path)
         return Entry(name, info.st_size, is_directory, info.st_mtime, _owner(owner))
 

@@ -14,11 +14,12 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
-from submarine_jobs.model import JobSpec, Sharing, resolve_roles
+from submarine_jobs.model import JobSpec, NamedOutput, Sharing, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_jobs.text import size as size_words
 from submarine_runtime.frameworks import policy_of, setting_of
 from submarine_runtime.protocol import (
+    APPEND_RUN,
     AgentConfig,
     CoordinatorConfig,
     JobRecord,
@@ -61,10 +62,19 @@ def agent_config(
         fetch=reached.fetch,
         sources=dict(reached.sources),
         stores=dict(reached.stores),
+        publish=_targets(reached, record),
         checkpoint_path=reached.checkpoint_path,
         restore_from=reached.restore_from,
     )
     return config.of_role(spec.roles[0])
+
+
+def _targets(reached: StorePaths, record: JobRecord) -> tuple[NamedOutput, ...]:
+    """Return the outputs with the directories that the job creates."""
+    return tuple(
+        replace(one, uri=f"{one.uri}/{record.job_id}") if one.mode == APPEND_RUN else one
+        for one in reached.publish
+    )
 
 
 def _store(directory: JobDirectory) -> JobStore:
@@ -188,6 +198,7 @@ def coordinator_config(
         restart_in_place=bool(setting_of(spec.framework, "RESTART_IN_PLACE")),
         restore_from=reached.restore_from,
         checkpoint_path=reached.checkpoint_path,
+        publish=_targets(reached, record),
         links={**back_links(), **spec.quicklinks},
         **chosen,
     )

@@ -18,6 +18,7 @@ from submarine_jobs.backends import Observation
 from submarine_jobs.errors import JobNotFoundError, NoAccessError, NoRoomError, StorageError
 from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
+from submarine_jobs.outputs import settle_outputs
 from submarine_jobs.tracking.event_folding import base_record, fold
 from submarine_runtime.protocol import (
     EndReason,
@@ -94,6 +95,8 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     record.logs = shipped_lengths(directory)
     if record.state is not State.SUCCEEDED and record.phases:
         record.missing.append(_("The end of the log since the last shipment may be missing."))
+    if spec is not None and spec.outputs:
+        settle_outputs(directory, spec, record.job_id)
     try:
         return close(directory, record)
     except NoAccessError:  # A job of another user, whose client publishes the record.

@@ -34,6 +34,8 @@ FORMAT = 1
 _NEW, _OLD = ".submarine-new-", ".submarine-old-"
 #: Seconds after which a draft of another machine is assumed to be abandoned.
 _ABANDONED = 86400.0
+#: All users may read what is published.
+_MODE = 0o755
 
 
 class PublicationError(Exception):
@@ -52,10 +54,10 @@ class ModelDraft:
     """
 
     def __init__(self, store: Store, target: str) -> None:
-        store.public = True
         self._store = store
         self._target = target.rstrip("/")
         self._parent, _slash, self._name = self._target.rpartition("/")
+        store.modes[self._parent] = _MODE
         unique = f"{_prefix(self._name)}{os.getpid()}-{os.urandom(4).hex()}"
         self._place = f"{self._parent}/{unique}"
         self._files: list[dict[str, Any]] = []
@@ -199,7 +201,7 @@ def alias_content(alias: str, version: str, manifest: Mapping[str, Any]) -> byte
 def switch_alias(store: Store, target: str, alias: str, manifest: Mapping[str, Any]) -> None:
     """Let an alias of a model name this version, by one rename."""
     parent, _slash, name = target.rstrip("/").rpartition("/")
-    store.public = True
+    store.modes[parent] = _MODE
     data = alias_content(alias, name, manifest)
     path = f"{parent}/{ALIASES}/{alias}.json"
     retry(lambda: store.publish(path, data), time.monotonic() + GRACE)

@@ -72,6 +72,7 @@ export interface IJobRecord {
   workflow: string;
   workflow_run: string;
   workflow_node: string;
+  saved_outputs: ISavedOutput[];
 }
 
 /**
@@ -193,4 +194,14 @@ export interface ITracebackFrame {
 export interface IOutput {
   path: string;
   size: number;
+}
+
+/**
+ * A published output of ``--save-output``: name, URI of its directory, files, bytes.
+ */
+export interface ISavedOutput {
+  name: string;
+  uri: string;
+  files: number;
+  bytes: number;
 }

@@ -117,6 +117,11 @@ function readRecord(source: JsonObject, jobId: string, name: string): IJobRecord
       const path = asText(item['path'], 2000);
       return path ? { path, size: asNumber(item['size']) ?? 0 } : null;
     }),
+    saved_outputs: asList(source['saved_outputs'], item => {
+      const [name, uri] = [asText(item['name'], 200), asText(item['uri'], 2000)];
+      const [files, bytes] = [asInteger(item['files']), asNumber(item['bytes'])];
+      return name && uri ? { name, uri, files: files ?? 0, bytes: bytes ?? 0 } : null;
+    }),
     logs: {},
     links: asTexts(source['links'], 2000),
     warnings: asSentences(source['warnings']),

@@ -11,6 +11,7 @@ import signal
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
+from submarine_runtime.agent import outputs
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
     Ending,
@@ -122,6 +123,8 @@ class Attempt:
                 config.save_grace,
                 status.event,
             )
+        #: ``SUBMARINE_OUTPUT_DIR`` and the directories of ``--save-output``.
+        self.outputs = outputs.TaskOutputs(config, store, scratch, self.task, status.event)
         self._syncing = SyncThread(
             store,
             scratch,
@@ -191,6 +194,8 @@ class Attempt:
     ) -> Ending | None:
         """Start helpers and program; return the ending if they could not be started."""
         config = self.config
+        if unprepared := self.outputs.prepare():
+            return Ending(EndReason.LAUNCH_FAILED, unprepared)
         setup = setup_of(config, self._members, self._scratch)
         if isinstance(setup, Ending):
             return setup
@@ -226,6 +231,8 @@ class Attempt:
         )
         if failed is not None:
             self._end_helpers()
+        else:
+            self.outputs.start(self._program_is_running)
         return failed
 
     def _hold(self, program: Program) -> None:
@@ -292,6 +299,7 @@ class Attempt:
         if self._synced or not self._syncing_began:
             return
         self._synced = True
+        self.outputs.stop()
         if self.copies is not None:
             self.copies.stop()
         if self._fenced:
@@ -307,6 +315,7 @@ class Attempt:
             self._fenced = True
             if self._program is not None and self._program.poll() is None:
                 self._program.signal(signal.SIGKILL)
+        self.outputs.stop()
         if self.copies is not None:
             self.copies.stop()
         if self._syncing_began:

@@ -53,6 +53,7 @@ from .record import (
     JobRecord as JobRecord,
     Output as Output,
     Phase as Phase,
+    SavedOutput as SavedOutput,
     TaskRecord as TaskRecord,
     TracebackFrame as TracebackFrame,
 )
@@ -69,9 +70,12 @@ from .sourcemap import (
     SourceMap as SourceMap,
 )
 from .spec import (
+    APPEND_RUN as APPEND_RUN,
+    OVERWRITE as OVERWRITE,
     TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
     JobSpec as JobSpec,
     NamedInput as NamedInput,
+    NamedOutput as NamedOutput,
     Resources as Resources,
     Role as Role,
     has_secrets as has_secrets,

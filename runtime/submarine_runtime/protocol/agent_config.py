@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 from submarine_runtime.protocol.hdfs_clients import HdfsClients
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
-from submarine_runtime.protocol.spec import JobSpec, NamedInput, Resources, Role, is_tensorboard
+from submarine_runtime.protocol.spec import (
+    JobSpec,
+    NamedInput,
+    NamedOutput,
+    Resources,
+    Role,
+    is_tensorboard,
+)
 
 #: Exit code of an agent or coordinator that could not write claim or record because the job
 #: directory is full; the exit code is the only way to report it to the cluster.
@@ -147,6 +154,9 @@ class AgentConfig:
         Name of an input -> its source, for inputs that are not only a path in the job store.
     stores
         Prefix of URIs (``hdfs://other``) -> how this container reads files there.
+    publish
+        Outputs to publish; ``uri`` is the absolute path of the new directory in the job store's
+        file system.
     checkpoint_path
         Path in the job store's file system from which checkpoints are restored and to which they
         are synced; None: the job directory's own.
@@ -191,13 +201,16 @@ class AgentConfig:
     restore_from: str | None = None
     claim_gpus: bool | None = None
     node_scheme: str = "http"
+    publish: tuple[NamedOutput, ...] = ()
     resourcemanagers: list[str] = field(default_factory=list)
     hdfs: HdfsClients = field(default_factory=HdfsClients)
     version: int = PROTOCOL_VERSION
 
     def of_role(self, role: Role) -> AgentConfig:
-        """Return the configuration of the agents of ``role``; TensorBoard reads no input."""
-        return replace(self, role=role.name, fetch=() if is_tensorboard(role) else self.fetch)
+        """Return the configuration of the agents of ``role``; TensorBoard has no data."""
+        if is_tensorboard(role):
+            return replace(self, role=role.name, fetch=(), publish=())
+        return replace(self, role=role.name)
 
     @property
     def task_role(self) -> Role:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
-from submarine_runtime.protocol.spec import JobSpec
+from submarine_runtime.protocol.spec import JobSpec, NamedOutput
 
 #: ``--restore``: the rule that chooses the restore point of a gang.
 RESTORE_POLICIES = ("auto", "chief", "own", "strict")
@@ -24,7 +24,8 @@ class CoordinatorConfig:
 
     Parameters
     ----------
-    record, intent, links, restore_from, checkpoint_path, sync_interval, kill_grace, save_grace
+    record, intent, links, restore_from, checkpoint_path, publish, sync_interval, kill_grace,
+    save_grace
         As in ``AgentConfig``.
     policy
         ``chief`` (its end is the end of the job), ``all`` (every tracked task must succeed; the
@@ -77,4 +78,5 @@ class CoordinatorConfig:
     listen_port: int = 0
     application_attempts: int = 2
     links: dict[str, str] = field(default_factory=dict)
+    publish: tuple[NamedOutput, ...] = ()
     version: int = PROTOCOL_VERSION

@@ -28,6 +28,8 @@
         checkpoints/ tensorboard/ model/ result.zip   of the chief (or only) task, at the end
         files/             files of the working directory that --keep saves
         ranks/0.zip        values of each rank, with --return-all-ranks
+        outputs/worker-0/  SUBMARINE_OUTPUT_DIR of each task that succeeded
+        saved/NAME/worker-0.json   files that a task gave to --save-output NAME
         tasks/worker-1/    the same of every other task that wrote any
         snapshots/worker-0/e1-a1/   synced checkpoints: data files, and a manifest for each snapshot
         models/<version>/  the model directory at one time, with version.json
@@ -81,6 +83,9 @@ RESULT = "result.zip"
 #: Files of the working directory that ``--keep`` saves, and values of every rank.
 FILES = "files"
 RANKS = "ranks"
+#: ``SUBMARINE_OUTPUT_DIR`` of each task, and lists of the files of ``--save-output``.
+OUTPUTS = "outputs"
+SAVED = "saved"
 METRICS = "metrics"
 TASKS = "tasks"
 SNAPSHOTS = "snapshots"

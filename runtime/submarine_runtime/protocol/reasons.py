@@ -120,7 +120,7 @@ class EndReason(str, Enum):
         _("The program succeeded, but not all of its output could be saved."),
         _(
             "The detail says what is missing: check free space, quota and permissions of the "
-            "job directory; then run again."
+            "job directory, or of the URI of --save-output; then run again."
         ),
         retry_helps=True,
     )

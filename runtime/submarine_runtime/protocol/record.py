@@ -111,6 +111,16 @@ class Output:
 
 
 @dataclass
+class SavedOutput:
+    """A published output of ``--save-output``: name, URI of its directory, files, bytes."""
+
+    name: str
+    uri: str
+    files: int
+    bytes: int
+
+
+@dataclass
 class JobRecord:
     """The state of a job.
 
@@ -180,6 +190,7 @@ class JobRecord:
     workflow: str = ""
     workflow_run: str = ""
     workflow_node: str = ""
+    saved_outputs: list[SavedOutput] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; enum members become their values."""

@@ -129,6 +129,24 @@ class NamedInput:
         return "shard" if self.shard and self.mode == "download" else self.mode
 
 
+#: ``mode`` of a ``NamedOutput``; empty: the URI must be free.
+OVERWRITE, APPEND_RUN = "overwrite", "append-run"
+
+
+@dataclass(frozen=True)
+class NamedOutput:
+    """``--save-output NAME=URI[:overwrite|append-run][:stream]``.
+
+    The program writes to ``SUBMARINE_OUTPUT_<NAME>``. With ``stream`` each finished file is
+    published while the job runs, otherwise all files at its end.
+    """
+
+    name: str
+    uri: str
+    mode: str = ""
+    stream: bool = False
+
+
 @dataclass(frozen=True)
 class Localization:
     """File or directory to localize: source URI, name in the container, ``rw`` or ``ro``."""
@@ -212,6 +230,10 @@ class JobSpec:
         ``--share``: entries ``view:bob``, ``view:@analysts`` (a group) or ``modify:carol``.
     require_collective
         Fail the job if its tasks never open the port of their rendezvous.
+    outputs
+        Outputs that are published at URIs when the job has succeeded.
+    save_on_failure
+        Save ``SUBMARINE_OUTPUT_DIR`` also of tasks that do not succeed.
     run_id
         Id of the headless run, so that a second attempt can attach to the job.
     """
@@ -267,6 +289,8 @@ class JobSpec:
     secrets: Mapping[str, str] = field(default_factory=dict)
     distribute_keytab: bool = False
     share: tuple[str, ...] = ()
+    outputs: tuple[NamedOutput, ...] = ()
+    save_on_failure: bool = False
     version: int = SPEC_VERSION
 
     @property

@@ -6,7 +6,7 @@ import errno
 import os
 from contextlib import suppress
 from shutil import rmtree
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR
 from typing import BinaryIO, Callable, Iterable, Iterator
 
 from submarine_runtime.files import remove_file, write_temporary
@@ -172,13 +172,9 @@ class LocalStore(Store):
         """See ``Store.make_directory``."""
         self.gate()
         try:
-            make_directories(self._full(path), self._directory_mode)
+            make_directories(self._full(path), self.mode_of(path) or 0o700)
         except OSError as exc:
             raise _error("make", path, exc) from exc
-
-    @property
-    def _directory_mode(self) -> int:
-        return 0o755 if self.public else 0o700
 
     def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
         self.gate()
@@ -189,8 +185,8 @@ class LocalStore(Store):
                     raise StoreError(
                         _("the job directory {root} is not there").format(root=self._root)
                     )
-                make_directories(os.path.dirname(full), self._directory_mode)
-            mode = 0o644 if self.public else 0o600
+                make_directories(os.path.dirname(full), self.mode_of(path) or 0o700)
+            mode = self.mode_of(path) & 0o666 or 0o600
             return write_temporary(full, fill, mode=mode, sync=True)
         except OSError as exc:
             raise _error("write", path, exc) from exc
@@ -255,7 +251,7 @@ class _LocalAppender(Appender):
 
 
 def make_directories(path: str, mode: int = 0o700) -> None:
-    """Create a directory and its parents, all with this mode, unlike ``os.makedirs``."""
+    """Create a directory and its parents, all with ``mode``, unlike ``os.makedirs``."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -263,10 +259,13 @@ def make_directories(path: str, mode: int = 0o700) -> None:
     for directory in reversed(missing):
         with suppress(FileExistsError):
             os.mkdir(directory, mode)
+            if mode & 0o077:
+                os.chmod(directory, mode)  # The umask does not count.
 
 
 def _entry(name: str, info: os.stat_result) -> Entry:
-    return Entry(name, info.st_size, S_ISDIR(info.st_mode), info.st_mtime)
+    mode = S_IMODE(info.st_mode)
+    return Entry(name, info.st_size, S_ISDIR(info.st_mode), info.st_mtime, mode=mode)
 
 
 def _error(action: str, path: str, exc: OSError) -> StoreError:

@@ -56,6 +56,14 @@ class Scratch:
         names = (layout.CHECKPOINTS, layout.MODEL, layout.TENSORBOARD)
         return {name: self.path("output", name) for name in names}
 
+    def saved_output(self, name: str = "") -> str:
+        """Return the directory of an output of ``--save-output``; empty: SUBMARINE_OUTPUT_DIR."""
+        return self.path("output", "saved", name) if name else self.path("output", "own")
+
+    def published_list(self, name: str) -> str:
+        """Return the file with the names of the parts of a stream that are published."""
+        return self.path("output", f"{name}.published")
+
     def mark_start(self) -> None:
         """Record the start of this container's first program; later calls change nothing."""
         if self.began is None:

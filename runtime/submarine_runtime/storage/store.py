@@ -60,7 +60,7 @@ class Entry(NamedTuple):
     """A file or directory: base name, bytes, whether it is a directory, modification time.
 
     ``owner`` is the file system's name of its owner; empty: unknown. ``mode`` has the permission
-    bits on HDFS; 0: unknown. ``encrypted``: it is in an encryption zone of HDFS.
+    bits; 0: unknown. ``encrypted``: it is in an encryption zone of HDFS.
     """
 
     name: str
@@ -112,12 +112,12 @@ class Store(ABC):
         empty text at its end; in any thread.
     label
         Name of the file system for users.
-    public
-        Whether all users may read new files and directories (644, 755), as of a published model.
+    modes
+        Absolute directory -> permission bits of directories that are created below it, and without
+        the bits for execution of files. Elsewhere new files are private, or those of ``shared``.
     """
 
     publish_cost = 0
-    public = False
     label = _("the file system of the job directory")
 
     def __init__(self) -> None:
@@ -125,6 +125,12 @@ class Store(ABC):
         self.files = 0
         self.gate: Callable[[], None] = lambda: None
         self.on_wait: Callable[[str], None] = lambda sentence: None
+        self.modes: dict[str, int] = {}
+
+    def mode_of(self, path: str) -> int:
+        """Return the bits of ``modes`` for a new directory at ``path``; 0: there are none."""
+        places = (mode for top, mode in self.modes.items() if f"{path}/".startswith(f"{top}/"))
+        return next(places, 0)
 
     @abstractmethod
     def read(self, path: str) -> bytes | None:

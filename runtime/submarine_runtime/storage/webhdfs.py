@@ -132,11 +132,14 @@ class WebHdfsStore(Store):
         return path if path.startswith("/") else f"{self._root}/{path}".rstrip("/")
 
     def _mode(self, path: str, private: str, shared: str) -> dict[str, str]:
-        """Return the mode of a new file or directory; outside of the root it is private."""
+        """Return the mode of a new file or directory; outside of the root it is private.
+
+        Directories of ``modes`` are exceptions.
+        """
         if self._plain:
             return {}
-        if self.public:
-            return {"permission": "755" if private == "700" else "644"}
+        if mode := self.mode_of(path):
+            return {"permission": f"{mode & 0o666 if private == '600' else mode:o}"}
         below = self._full(path).startswith(f"{self._root}/")
         return {"permission": shared if self._shared and below else private}
 

@@ -55,6 +55,15 @@ def record_json(record: JobRecord) -> Json:
             {"path": one_line(output.path, MAX_SENTENCE), "size": output.size}
             for output in record.outputs[:MAX_ITEMS]
         ],
+        "saved_outputs": [
+            {
+                "name": one_line(output.name, MAX_SHORT),
+                "uri": one_line(output.uri, MAX_SENTENCE),
+                "files": output.files,
+                "bytes": output.bytes,
+            }
+            for output in record.saved_outputs[:MAX_ITEMS]
+        ],
         "logs": _lengths(record.logs),
         "links": _links(record.links),
         "warnings": [one_line(words, MAX_SENTENCE) for words in record.warnings[:MAX_ITEMS]],

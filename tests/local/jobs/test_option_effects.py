@@ -298,6 +298,8 @@ for _base, _option, *_typed in (
     (_JOB, "--return", "--return", "x"),
     (_JOB + " --return x", "--return-all-ranks", "--return-all-ranks"),
     (_JOB, "--keep", "--keep", "*.keras"),
+    (_JOB, "--save-output", "--save-output", "pred=hdfs:///d"),
+    (_JOB, "--save-on-failure", "--save-on-failure"),
     (_JOB, "--python-env", "--python-env", "path:/opt/env"),
     (_JOB, "--docker_image", "--docker_image", "other:1"),
     (_JOB, "--env", "--env", "A=1"),

@@ -238,6 +238,7 @@ def _check_secrets(spec: JobSpec) -> list[Finding]:
         **{f"--localization {item.target}": item.source for item in spec.localization},
         **{f"--archive {item.target}": item.source for item in spec.archives},
         **{f"--input {item.name}": item.uri.removeprefix("@") for item in spec.inputs},
+        **{f"--save-output {item.name}": item.uri for item in spec.outputs},
     }
     found += [
         Finding(

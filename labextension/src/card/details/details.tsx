@@ -116,6 +116,10 @@ export function Facts(props: {
       record.epoch > 1 ? trans.__('%1: all tasks were restarted', record.epoch) : ''
     ],
     [trans.__('Output'), outputs(props.view, trans)],
+    ...record.saved_outputs.map(({ name, uri, files, bytes }): [string, string] => [
+      trans.__('Output %1', name),
+      trans._n('%2: %1 file, %3', '%2: %1 files, %3', files, uri, size(bytes))
+    ]),
     [trans.__('Job directory'), record.job_dir],
     [trans.__('Command'), props.view.command]
   ];

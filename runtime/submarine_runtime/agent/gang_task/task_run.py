@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.attempt import Attempt
@@ -75,6 +76,7 @@ class TaskRun:
         self.phase = "starting"
         #: Whether the last snapshot has been taken.
         self.synced = False
+        self._succeeded = False
         self._stop_reason: str | None = None
         self._syncing: threading.Thread | None = None
         self._saving: OutputSaver | None = None
@@ -111,6 +113,7 @@ class TaskRun:
         context.shipping.end(attempt.shippers)
         self._sync(ending)
         if ending.reason is EndReason.SUCCEEDED:
+            self._succeeded = True
             self._send_state("ending")
             self.save()
             if not self._wait_saved(execute_orders=True) and self._stop_reason is None:
@@ -162,6 +165,7 @@ class TaskRun:
             self.attempt.copies.holds if self.attempt.copies is not None else None,
             context.config.spec.keep,
             self.attempt.first_rank,
+            partial(self.attempt.outputs.save, succeeded=self._succeeded),
         )
         self._saving.start()
 

@@ -5,3 +5,5 @@ from .saving import (
     model_version as model_version,
     save_all as save_all,
 )
+from .streams import StreamUploader as StreamUploader
+from .task_outputs import TaskOutputs as TaskOutputs

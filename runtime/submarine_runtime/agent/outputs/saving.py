@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence, TypeVar
 
 from submarine_runtime.agent.outputs.files import (
     OutputFile,
@@ -18,10 +18,20 @@ from submarine_runtime.record import UnsavedFiles
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
 from submarine_runtime.translation import _
 
+T = TypeVar("T")
+#: Saves further outputs: called with a function that repeats a call, ``saved`` and ``missing``.
+SaveMore = Callable[
+    [Callable[[Callable[[], Any]], Any], Callable[[str, int], None], Callable[[str], None]],
+    "str | None",
+]
 MAX_LISTED = 500
 MAX_MISSING = 50
 #: Maximum number of processes of one container for which values are saved.
 MAX_PROCESSES = 1024
+
+
+def _save_nothing(*_functions: object) -> str | None:
+    return None
 
 
 class OutputSaver:
@@ -41,6 +51,8 @@ class OutputSaver:
         Patterns of files in the working directory that are saved as well.
     first_rank
         Rank of the task's first process, if the values of every rank are returned.
+    save_more
+        ``TaskOutputs.save``, called if everything else is saved.
 
     Attributes
     ----------
@@ -61,7 +73,9 @@ class OutputSaver:
         left_out: Callable[[str], bool] | None = None,
         keep: Sequence[str] = (),
         first_rank: int | None = None,
+        save_more: SaveMore = _save_nothing,
     ) -> None:
+        self._save_more = save_more
         self._keep, self._first_rank = keep, first_rank
         self._unsaved = UnsavedFiles()
         self._warnings: list[str] = []
@@ -117,7 +131,7 @@ class OutputSaver:
                 prefix=self._prefix,
                 first_rank=self._first_rank,
                 left_out=self._left_out,
-            )
+            ) or self._save_more(self._attempt, self._saved, self._add_missing)
             if not self._prefix or self._first_rank is not None:
                 self._warnings += missing_value_reasons(self._scratch)
         finally:
@@ -125,10 +139,13 @@ class OutputSaver:
             self._on_end()
 
     def _upload(self, path: str, source: str) -> int:
+        return self._attempt(lambda: self._store.upload(path, source))
+
+    def _attempt(self, action: Callable[[], T]) -> T:
         if self._cancelled.is_set():
             raise StoreError(_("the task is ending"), transient=True)
         return retry(
-            lambda: self._store.upload(path, source),
+            action,
             lambda: self._deadline,
             wait=self._cancelled.wait,
             store=self._store,

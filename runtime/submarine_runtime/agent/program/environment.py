@@ -113,7 +113,12 @@ def program_environment(
         SUBMARINE_CHECKPOINT_DIR=scratch.outputs[layout.CHECKPOINTS],
         SUBMARINE_MODEL_DIR=scratch.outputs[layout.MODEL],
         SUBMARINE_TENSORBOARD_DIR=scratch.outputs[layout.TENSORBOARD],
+        SUBMARINE_OUTPUT_DIR=scratch.saved_output(),
     )
+    for output in config.publish:
+        variables[f"SUBMARINE_OUTPUT_{output.name}"] = scratch.saved_output(output.name)
+        if output.stream:
+            variables[f"SUBMARINE_PUBLISHED_{output.name}"] = scratch.published_list(output.name)
     if config.spec.params:
         variables["SUBMARINE_PARAMS"] = scratch.path("params.json")
         for name, given in config.spec.params.items():
