@@ -37,6 +37,14 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 #: Directories with files that the agent copies beside the program: their byte code is not used.
 _COPIED = ("launcher", "shims")
+#: Modules that few jobs load are compiled there (10 ms each): byte code is most of the zip.
+_SOURCE_ONLY = frozenset(
+    f"submarine_runtime/{name}.py"
+    for name in (
+        *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
+        "coordinator/job_directory/job_outputs",
+    )
+)
 #: A text in three quotes that begins a line, and with a word: the end of another text does not.
 _DOCSTRING = re.compile(rb'^( *)"""(?=[\w`*\'])(.*?)"""$', re.MULTILINE | re.DOTALL)
 
@@ -97,7 +105,7 @@ def _sources(root: Path, paths: Iterable[Path], *, docstrings: bool = False) -> 
         name, content = f"{root.name}/{path.relative_to(root).as_posix()}", path.read_bytes()
         if path.suffix == ".py":
             content = content if docstrings else without_docstrings(content)
-            if path.parent.name not in _COPIED:
+            if path.parent.name not in _COPIED and name not in _SOURCE_ONLY:
                 files[f"{name}c"] = _byte_code(name, content, optimize=0 if docstrings else 2)
         files[name] = content
     return files

@@ -123,8 +123,10 @@ class Attempt:
                 config.save_grace,
                 status.event,
             )
-        #: ``SUBMARINE_OUTPUT_DIR`` and the directories of ``--save-output``.
-        self.outputs = outputs.TaskOutputs(config, store, scratch, self.task, status.event)
+        #: The directories of ``--save-output``; None without this option.
+        self.outputs: outputs.TaskOutputs | None = None
+        if config.publish:
+            self.outputs = outputs.TaskOutputs(config, store, scratch, self.task, status.event)
         self._syncing = SyncThread(
             store,
             scratch,
@@ -194,7 +196,7 @@ class Attempt:
     ) -> Ending | None:
         """Start helpers and program; return the ending if they could not be started."""
         config = self.config
-        if unprepared := self.outputs.prepare():
+        if self.outputs is not None and (unprepared := self.outputs.prepare()):
             return Ending(EndReason.LAUNCH_FAILED, unprepared)
         setup = setup_of(config, self._members, self._scratch)
         if isinstance(setup, Ending):
@@ -231,7 +233,7 @@ class Attempt:
         )
         if failed is not None:
             self._end_helpers()
-        else:
+        elif self.outputs is not None:
             self.outputs.start(self._program_is_running)
         return failed
 
@@ -299,7 +301,8 @@ class Attempt:
         if self._synced or not self._syncing_began:
             return
         self._synced = True
-        self.outputs.stop()
+        if self.outputs is not None:
+            self.outputs.stop()
         if self.copies is not None:
             self.copies.stop()
         if self._fenced:
@@ -309,13 +312,45 @@ class Attempt:
             whole = ending.signal in (None, signal.SIGABRT)
             self._syncing.stop(seconds, whole=whole, outputs_follow=outputs_follow)
 
+    def save_outputs(
+        self,
+        attempt: Callable[[Callable[[], Any]], Any],
+        saved: Callable[[str, int], None],
+        missing: Callable[[str], None],
+        *,
+        succeeded: bool,
+    ) -> str | None:
+        """Save ``SUBMARINE_OUTPUT_DIR``, and the directories of ``--save-output``.
+
+        Parameters
+        ----------
+        attempt, saved, missing
+            See ``save_output_directory``; files of ``--save-output`` are not counted.
+        succeeded
+            Whether the task has succeeded. Otherwise only ``--save-on-failure`` saves files.
+
+        Returns
+        -------
+        str or None
+            The first error's sentence.
+        """
+        failure = None
+        if succeeded or self.config.spec.save_on_failure:
+            failure = outputs.save_output_directory(
+                self._store, self._scratch, self.task, attempt, saved, missing
+            )
+        if failure is None and self.outputs is not None:
+            failure = self.outputs.save(attempt, missing, succeeded=succeeded)
+        return failure
+
     def fence(self) -> None:
         """End the program at once and stop all writes; from any thread."""
         with self._lock:
             self._fenced = True
             if self._program is not None and self._program.poll() is None:
                 self._program.signal(signal.SIGKILL)
-        self.outputs.stop()
+        if self.outputs is not None:
+            self.outputs.stop()
         if self.copies is not None:
             self.copies.stop()
         if self._syncing_began:

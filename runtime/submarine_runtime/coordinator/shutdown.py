@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from typing import Any, Mapping
 
+from submarine_runtime.coordinator import job_directory
 from submarine_runtime.coordinator.event_loop import EventLoop
 from submarine_runtime.coordinator.job_directory import (
     EventPublisher,
@@ -17,7 +18,6 @@ from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, cancel_sentence, layout
-from submarine_runtime.publication import discard_outputs, publish_outputs
 from submarine_runtime.record import complete_record, delete_secrets, final_record
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
@@ -68,7 +68,14 @@ class Shutdown:
         wait = loop.server.poll  # Clients still receive answers.
         delete_secrets(self._config, self._store, loop.status, deadline, wait)
         if self._config.publish:
-            outcome = self._publish_outputs(outcome, deadline)
+            outcome = job_directory.publish_job_outputs(
+                self._config,
+                loop.job,
+                loop.status,
+                self._store,
+                lambda action: retry(action, deadline, wait=wait, store=self._store),
+                outcome,
+            )
         self._complete_record(outcome)
         code = 0 if outcome.reason is EndReason.SUCCEEDED else 1
         try:
@@ -88,32 +95,6 @@ class Shutdown:
         loop.placement.stop()
         loop.server.stop()
         return code
-
-    def _publish_outputs(self, outcome: Outcome, deadline: float) -> Outcome:
-        """Publish the outputs of ``--save-output`` if the job has succeeded."""
-        config, loop, store = self._config, self._loop, self._store
-        if not outcome.succeeded:
-            discard_outputs(store, config.publish, config.record.job_id)
-            return outcome
-        tasks = {
-            task.name: (task.epoch, task.attempt)
-            for task in loop.job.tasks.values()
-            if task.kind == "tracked" and task.outcome is not None and task.outcome.succeeded
-        }
-        done = publish_outputs(
-            store,
-            config.publish,
-            config.spec,
-            config.record.job_id,
-            tasks,
-            lambda action: retry(action, deadline, wait=loop.server.poll, store=store),
-        )
-        loop.status.set_record(saved_outputs=done.outputs)
-        for sentence in done.warnings:
-            loop.status.warn(sentence)
-        if done.failure:
-            return Outcome(EndReason.OUTPUT_NOT_SAVED, done.failure, outcome.exit_code)
-        return outcome
 
     def leave(self, code: int = 1) -> int:
         """Publish the present state in the remaining time; the job may continue.

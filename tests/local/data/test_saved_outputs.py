@@ -18,7 +18,7 @@ from submarine_jobs.model import NamedInput, NamedOutput, Profile
 from submarine_runtime.protocol import EndReason, State
 from tests.local.data.data_files import contents
 from tests.submission import Submit, submitting
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -61,13 +61,14 @@ for n in range(1000):
 """
 
 
+@pytest.mark.full
 def test_a_task_publishes_its_files_and_follows_no_link(submit: Submit, tmp_path: Path) -> None:
     secret, place = tmp_path / "secret.txt", tmp_path / "shared"
     secret.write_text("not published")
     place.mkdir(mode=0o750)
     uri = (place / "new" / "pred").as_uri()
     job = submit(WRITES.replace("SECRET", str(secret)), outputs=(NamedOutput("pred", uri),))
-    record = job.wait_success(90)
+    record = job.wait_success(PATIENCE)
     target = place / "new" / "pred"
     expected = {f"part-{n:04d}.csv": str(n).encode() for n in range(1000)}
     assert data(target) == {**expected, "day=1/größe 1.csv": b"x"}
@@ -118,14 +119,14 @@ def test_an_occupied_uri_is_refused_replaced_or_extended(submit: Submit, tmp_pat
     reader.start()
     try:
         job = submit(ONE.replace("VALUE", "new"), outputs=(NamedOutput("pred", uri, "overwrite"),))
-        job.wait_success(60)
+        job.wait_success(PATIENCE)
         until(lambda: ("_SUCCESS", "new.csv") in seen)
     finally:
         stopped.set()
         reader.join()
     assert seen - {("absent",)} == {("old.csv",), ("_SUCCESS", "new.csv")}
     more = submit(ONE.replace("VALUE", "more"), outputs=(NamedOutput("pred", uri, "append-run"),))
-    record = more.wait_success(60)
+    record = more.wait_success(PATIENCE)
     assert contents(target / more.id).keys() == {"_SUCCESS", "more.csv"}
     assert record.saved_outputs[0].uri == f"{uri}/{more.id}"
     assert (target / "new.csv").exists()
@@ -157,7 +158,7 @@ def test_a_uri_that_was_filled_meanwhile_fails_the_job_and_keeps_its_files(
     target.mkdir()
     (target / "foreign.csv").write_text("f")
     flag.touch()
-    record = job.wait(60)
+    record = job.wait(PATIENCE)
     staging = target.parent / f".pred.{job.id}.new"
     assert (record.state, record.reason) == (State.FAILED, EndReason.OUTPUT_NOT_SAVED)
     assert record.detail == (
@@ -177,14 +178,14 @@ sys.exit(3)
 """
 
 
-@pytest.mark.parametrize("instances", [1, 2])
+@pytest.mark.parametrize("instances", [1, pytest.param(2, marks=pytest.mark.full)])
 @pytest.mark.parametrize("on_failure", [False, True])
 def test_a_failed_job_publishes_nothing_and_saves_its_own_files_on_request(
     submit: Submit, tmp_path: Path, on_failure: bool, instances: int
 ) -> None:
     outputs = (NamedOutput("pred", str(tmp_path / "pred")),)
     job = submit(FAILS, outputs=outputs, save_on_failure=on_failure, instances=instances)
-    record = job.wait(60)
+    record = job.wait(PATIENCE)
     assert record.reason is EndReason.PROGRAM_ERROR
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state"]
     saved = contents(Path(job.directory.path, "outputs"))
@@ -205,7 +206,7 @@ def test_a_name_that_no_reader_could_use_fails_the_job(
     name, sentence = BAD[bad]
     source = f"import os\nos.chdir(os.environ['SUBMARINE_OUTPUT_pred'])\nopen({name}, 'w').close()"
     job = submit(source, outputs=(NamedOutput("pred", str(tmp_path / "pred")),))
-    record = job.wait(60)
+    record = job.wait(PATIENCE)
     assert record.reason is EndReason.OUTPUT_NOT_SAVED
     assert sentence in record.detail
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state"]
@@ -213,7 +214,7 @@ def test_a_name_that_no_reader_could_use_fails_the_job(
 
 def test_an_empty_output_is_published_with_a_warning(submit: Submit, tmp_path: Path) -> None:
     job = submit("pass", outputs=(NamedOutput("pred", str(tmp_path / "pred")),))
-    record = job.wait_success(60)
+    record = job.wait_success(PATIENCE)
     assert contents(tmp_path / "pred").keys() == {"_SUCCESS"}
     assert "the program wrote no file" in " ".join(record.warnings)
 
@@ -243,7 +244,7 @@ def test_a_gang_publishes_the_parts_of_its_last_attempts_only(
     pid = next(task.pid for task in job.record().tasks if task.task == "worker:1")
     assert pid
     os.kill(pid, signal.SIGKILL)
-    record = job.wait_success(90)
+    record = job.wait_success(PATIENCE)
     assert record.epoch == 2
     assert data(target) == {"worker-0-part.csv": b"02", "worker-1-part.csv": b"12"}
     assert {"_worker-0-meta", "_worker-1-meta", "_SUCCESS"} <= contents(target).keys()
@@ -264,6 +265,7 @@ for n in range(4000):
 """
 
 
+@pytest.mark.full
 def test_an_agent_that_is_killed_during_the_upload_publishes_nothing(
     submit: Submit, tmp_path: Path
 ) -> None:
@@ -272,13 +274,14 @@ def test_an_agent_that_is_killed_during_the_upload_publishes_nothing(
     staging = tmp_path / f".pred.{job.id}.new"
     until(lambda: staging.exists() and len(os.listdir(staging)) > 10)
     os.kill(int(json.loads(Path(job.directory.path, "claim.json").read_text())["pid"]), 9)
-    record = job.wait(90)
+    record = job.wait(PATIENCE)
     assert record.reason is EndReason.AGENT_LOST
     assert not target.exists()
     assert not hidden(tmp_path)
     assert not record.saved_outputs
 
 
+@pytest.mark.full
 def test_a_coordinator_that_is_killed_during_the_end_publishes_once(
     submit: Submit, tmp_path: Path
 ) -> None:
@@ -290,7 +293,7 @@ def test_a_coordinator_that_is_killed_during_the_end_publishes_once(
     staging = tmp_path / f".pred.{job.id}.new"
     until(lambda: staging.exists() and len(os.listdir(staging)) > 10)
     os.kill(int(json.loads(Path(job.directory.path, "live.json").read_text())["pid"]), 9)
-    record = job.wait_success(90)
+    record = job.wait_success(PATIENCE)
     assert len(data(target)) == record.saved_outputs[0].files == 800
     assert not hidden(tmp_path)
 
@@ -318,7 +321,7 @@ for n in range(6):
 """
 
 
-@pytest.mark.parametrize("instances", [1, 2])
+@pytest.mark.parametrize("instances", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_stream_neither_repeats_nor_loses_a_part_after_a_restart(
     submit: Submit, tmp_path: Path, instances: int
 ) -> None:
@@ -332,7 +335,7 @@ def test_a_stream_neither_repeats_nor_loses_a_part_after_a_restart(
     pid = next(task.pid for task in job.record().tasks if task.task == name)
     assert pid
     os.kill(pid, signal.SIGKILL)
-    record = job.wait_success(90)
+    record = job.wait_success(PATIENCE)
     assert "published p0.csv p1.csv p2.csv" in log_of(job)
     found = data(target)
     assert found.items() >= first.items()
@@ -350,6 +353,7 @@ def test_a_stream_neither_repeats_nor_loses_a_part_after_a_restart(
     assert record.saved_outputs[0].files == len(found)
 
 
+@pytest.mark.full
 def test_a_target_without_space_fails_the_job(submit: Submit, tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()
@@ -357,7 +361,7 @@ def test_a_target_without_space_fails_the_job(submit: Submit, tmp_path: Path) ->
         pytest.skip("a file system of 64 kB needs the permission to mount it")
     try:
         job = submit(MANY, outputs=(NamedOutput("pred", str(place / "pred")),))
-        record = job.wait(90)
+        record = job.wait(PATIENCE)
         assert record.reason is EndReason.OUTPUT_NOT_SAVED
         assert "--save-output pred was not saved: cannot" in record.detail
         assert "No space left on device" in record.detail

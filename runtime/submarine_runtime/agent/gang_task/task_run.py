@@ -165,7 +165,7 @@ class TaskRun:
             self.attempt.copies.holds if self.attempt.copies is not None else None,
             context.config.spec.keep,
             self.attempt.first_rank,
-            partial(self.attempt.outputs.save, succeeded=self._succeeded),
+            partial(self.attempt.save_outputs, succeeded=self._succeeded),
         )
         self._saving.start()
 

@@ -4,6 +4,6 @@ from .saving import (
     missing_value_reasons as missing_value_reasons,
     model_version as model_version,
     save_all as save_all,
+    save_output_directory as save_output_directory,
 )
-from .streams import StreamUploader as StreamUploader
 from .task_outputs import TaskOutputs as TaskOutputs

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import stat
 from fnmatch import fnmatchcase
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
 
-from submarine_runtime.protocol import CHECKSUMMED, NamedOutput, layout
-from submarine_runtime.publication import SUCCESS
+from submarine_runtime.protocol import CHECKSUMMED, layout
 from submarine_runtime.record import UnsavedFiles
-from submarine_runtime.storage import Scratch, StoreError
+from submarine_runtime.storage import StoreError
 from submarine_runtime.translation import _
 
 MAX_FILES = 20_000
@@ -140,39 +139,6 @@ def save_outputs(
             if exc.transient:
                 return failure  # The time for retries is used up.
     return failure
-
-
-def unsaved(output: NamedOutput, error: Any) -> str:
-    """Return the sentence on an output that could not be saved."""
-    return _("--save-output {name} was not saved: {error}.").format(
-        name=output.name, error=str(error).rstrip(".")
-    )[:1000]
-
-
-def own_files(
-    scratch: Scratch, output: NamedOutput, missing: Callable[[str], None]
-) -> Iterator[tuple[str, OutputFile]]:
-    """Yield path and source of the program's files of an output; links are left out.
-
-    Parameters
-    ----------
-    missing
-        Called with one sentence for each link and special file.
-
-    Raises
-    ------
-    ValueError
-        If a file cannot be published because of its name; one sentence.
-    """
-    for item in find_outputs({output.name: scratch.saved_output(output.name)}):
-        path = item.path[len(output.name) + 1 :]
-        if not item.refusal:
-            if path != SUCCESS:
-                yield path, item
-        elif item.special:
-            missing(item.refusal)
-        else:
-            raise ValueError(item.refusal)
 
 
 def written_files(

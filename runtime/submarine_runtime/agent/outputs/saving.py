@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Callable, Iterator, Mapping, Sequence, TypeVar
 
 from submarine_runtime.agent.outputs.files import (
@@ -13,6 +14,7 @@ from submarine_runtime.agent.outputs.files import (
     save_outputs,
     written_files,
 )
+from submarine_runtime.files import temporary_name
 from submarine_runtime.protocol import layout
 from submarine_runtime.record import UnsavedFiles
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
@@ -52,7 +54,7 @@ class OutputSaver:
     first_rank
         Rank of the task's first process, if the values of every rank are returned.
     save_more
-        ``TaskOutputs.save``, called if everything else is saved.
+        ``Attempt.save_outputs``, called if everything else is saved.
 
     Attributes
     ----------
@@ -275,3 +277,60 @@ def missing_value_reasons(scratch: Scratch) -> list[str]:
     except OSError:
         return []
     return sentences[:MAX_MISSING]
+
+
+def save_output_directory(
+    store: Store,
+    scratch: Scratch,
+    task: str,
+    attempt: Callable[[Callable[[], Any]], Any],
+    saved: Callable[[str, int], None],
+    missing: Callable[[str], None],
+) -> str | None:
+    """Save ``SUBMARINE_OUTPUT_DIR`` to ``outputs/<task>/`` by one rename.
+
+    Parameters
+    ----------
+    attempt
+        Repeats a call after transient errors; raises StoreError.
+    saved, missing
+        See ``save_outputs``.
+
+    Returns
+    -------
+    str or None
+        The first error's sentence; then nothing is saved.
+    """
+    target = f"{layout.OUTPUTS}/{layout.task_directory(task)}"
+    temporary = temporary_name(target)
+    parent, name = os.path.split(temporary)
+    done: list[tuple[str, int]] = []
+
+    def shown(text: str) -> str:
+        return text.replace(temporary, target)
+
+    failure = save_outputs(
+        find_outputs({name: scratch.saved_output()}, f"{parent}/"),
+        lambda path, source: int(attempt(lambda: store.upload(path, source))),
+        lambda path, size: done.append((shown(path), size)),
+        lambda sentence: missing(shown(sentence)),
+    )
+
+    def publish() -> None:
+        if store.exists(temporary) or not store.exists(target):  # Else a reply was lost.
+            store.delete(target, recursive=True)  # Of an earlier attempt.
+            store.move(temporary, target)
+
+    try:
+        if failure is None and done:
+            attempt(publish)
+    except StoreError as exc:
+        failure = _("{path!r} was not saved: {error}.").format(path=target, error=exc)
+        missing(failure)
+    if failure is None:
+        for path, size in done:
+            saved(path, size)
+        return None
+    with suppress(StoreError):  # The name is hidden.
+        store.delete(temporary, recursive=True)
+    return shown(failure)

@@ -12,9 +12,9 @@ import os
 import posixpath
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
-from submarine_runtime.agent.outputs.files import own_files, unsaved
+from submarine_runtime.agent.outputs.files import OutputFile, find_outputs
 from submarine_runtime.files import TEMPORARY_PREFIX, replace_file
 from submarine_runtime.protocol import AgentConfig, NamedOutput
 from submarine_runtime.publication import (
@@ -220,3 +220,36 @@ class StreamUploader:
                     "published part stays as it was."
                 ).format(name=self._output.name, path=path[:300]),
             )
+
+
+def unsaved(output: NamedOutput, error: Any) -> str:
+    """Return the sentence on an output that could not be saved."""
+    return _("--save-output {name} was not saved: {error}.").format(
+        name=output.name, error=str(error).rstrip(".")
+    )[:1000]
+
+
+def own_files(
+    scratch: Scratch, output: NamedOutput, missing: Callable[[str], None]
+) -> Iterator[tuple[str, OutputFile]]:
+    """Yield path and source of the program's files of an output; links are left out.
+
+    Parameters
+    ----------
+    missing
+        Called with one sentence for each link and special file.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be published because of its name; one sentence.
+    """
+    for item in find_outputs({output.name: scratch.saved_output(output.name)}):
+        path = item.path[len(output.name) + 1 :]
+        if not item.refusal:
+            if path != SUCCESS:
+                yield path, item
+        elif item.special:
+            missing(item.refusal)
+        else:
+            raise ValueError(item.refusal)

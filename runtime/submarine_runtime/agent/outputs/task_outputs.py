@@ -1,40 +1,31 @@
-"""The directories ``SUBMARINE_OUTPUT_DIR`` and ``SUBMARINE_OUTPUT_<NAME>`` of one attempt.
+"""The directories of ``--save-output`` of one attempt; only jobs with this option load the module.
 
-The first is saved to ``outputs/<task>/`` of the job directory by one rename. The others are staged
-for ``submarine_runtime.publication``; ``streams`` publishes those with ``:stream``.
+Files are staged for ``submarine_runtime.publication``; ``streams`` publishes finished parts.
 """
 
 from __future__ import annotations
 
 import json
-import posixpath
 import time
-from contextlib import suppress
 from shutil import rmtree
-from typing import TYPE_CHECKING, Callable
+from typing import Callable
 
-from submarine_runtime.agent import outputs
-from submarine_runtime.agent.outputs.files import (
-    find_outputs,
-    own_files,
-    save_outputs,
-    unsaved,
-)
-from submarine_runtime.files import temporary_name
-from submarine_runtime.protocol import AgentConfig, NamedOutput, layout
+from submarine_runtime.agent.outputs.files import find_outputs
+from submarine_runtime.agent.outputs.streams import StreamUploader, own_files, unsaved
+from submarine_runtime.protocol import AgentConfig, NamedOutput
 from submarine_runtime.publication import (
     Attempt,
+    discard_outputs,
     list_path,
     part_path,
+    publish_outputs,
     set_modes,
     staging_path,
     writes_outputs,
 )
+from submarine_runtime.record import Status
 from submarine_runtime.storage import Scratch, Store, StoreError, make_directories, retry
 from submarine_runtime.translation import _
-
-if TYPE_CHECKING:
-    from submarine_runtime.agent.outputs.streams import StreamUploader
 
 
 class TaskOutputs:
@@ -66,11 +57,10 @@ class TaskOutputs:
 
         The published parts of streams are listed for the program.
         """
-        names = ["", *(output.name for output in self._config.publish)]
         try:
-            for name in names:
-                rmtree(self._scratch.saved_output(name), ignore_errors=True)
-                make_directories(self._scratch.saved_output(name))
+            for output in self._config.publish:
+                rmtree(self._scratch.saved_output(output.name), ignore_errors=True)
+                make_directories(self._scratch.saved_output(output.name))
             deadline = time.monotonic() + self._config.save_grace
             for output in self._config.publish:
                 retry(lambda: self._prepare(output), deadline, store=self._store)  # noqa: B023
@@ -83,7 +73,7 @@ class TaskOutputs:
     def _prepare(self, output: NamedOutput) -> None:
         set_modes(self._store, output, self._config.record.job_id)
         if output.stream:
-            stream = outputs.StreamUploader(
+            stream = StreamUploader(
                 self._config,
                 self._store,
                 output,
@@ -114,25 +104,22 @@ class TaskOutputs:
     def save(
         self,
         attempt: Attempt,
-        saved: Callable[[str, int], None],
         missing: Callable[[str], None],
         *,
         succeeded: bool,
     ) -> str | None:
-        """Save everything after the end of the program; return the first error's sentence.
+        """Stage the files after the end of the program; return the first error's sentence.
 
         Parameters
         ----------
         attempt
             Repeats a call after transient errors; raises StoreError.
-        saved, missing
-            See ``save_outputs``; files of ``--save-output`` are not counted.
+        missing
+            Called with one sentence for each file that is not saved.
         succeeded
-            Whether the task has succeeded. Otherwise only ``--save-on-failure`` saves files.
+            Whether the task has succeeded. Otherwise its files are not published.
         """
         failure = None
-        if succeeded or self._config.spec.save_on_failure:
-            failure = self._save_own(attempt, saved, missing)
         for output in self._config.publish:
             stream = self._streams.get(output.name)
             if not succeeded:
@@ -145,48 +132,24 @@ class TaskOutputs:
                 failure = self._list_files(output, stream.files(), attempt)
         return failure
 
-    def _save_own(
-        self,
-        attempt: Attempt,
-        saved: Callable[[str, int], None],
-        missing: Callable[[str], None],
-    ) -> str | None:
-        """Save ``SUBMARINE_OUTPUT_DIR``; it appears whole, or not at all."""
-        target = f"{layout.OUTPUTS}/{layout.task_directory(self._task)}"
-        temporary = temporary_name(target)
-        parent, name = posixpath.split(temporary)
-        done: list[tuple[str, int]] = []
+    def publish(self, status: Status, attempt: Attempt, *, succeeded: bool) -> str | None:
+        """Publish the outputs of a job with one task, or delete what was staged for them.
 
-        def shown(text: str) -> str:
-            return text.replace(temporary, target)
-
-        failure = save_outputs(
-            find_outputs({name: self._scratch.saved_output()}, f"{parent}/"),
-            lambda path, source: int(attempt(lambda: self._store.upload(path, source))),
-            lambda path, size: done.append((shown(path), size)),
-            lambda sentence: missing(shown(sentence)),
-        )
-
-        def publish() -> None:
-            if not self._store.exists(temporary) and self._store.exists(target):
-                return  # The reply to an earlier rename was lost.
-            self._store.delete(target, recursive=True)  # Of an earlier attempt.
-            self._store.move(temporary, target)
-
-        try:
-            if failure is None and done:
-                attempt(publish)
-        except StoreError as exc:
-            failure = _("{path!r} was not saved: {error}.").format(path=target, error=exc)
-            missing(failure)
-        if failure is None:
-            for path, size in done:
-                saved(path, size)
-        else:
-            with suppress(StoreError):  # The name is hidden.
-                self._store.delete(temporary, recursive=True)
-            failure = shown(failure)
-        return failure
+        Returns
+        -------
+        str or None
+            A failure, one sentence.
+        """
+        config, job_id = self._config, self._config.record.job_id
+        if not succeeded:
+            discard_outputs(self._store, config.publish, job_id)
+            return None
+        tasks = {self._task: (config.epoch, config.attempt)}
+        done = publish_outputs(self._store, config.publish, config.spec, job_id, tasks, attempt)
+        status.set_record(saved_outputs=done.outputs)
+        for sentence in done.warnings:
+            status.warn(sentence)
+        return done.failure or None
 
     def _stage(
         self, output: NamedOutput, attempt: Attempt, missing: Callable[[str], None]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from shutil import rmtree
 from typing import Callable, Mapping, Sequence
 
 from submarine_runtime.agent.program.ending import Ending, system_ending
@@ -21,7 +22,7 @@ from submarine_runtime.agent.program.wakeup import Wakeup
 from submarine_runtime.frameworks import Setup, setting_of, setup as framework_setup
 from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import AgentConfig, EndReason, Member, layout
-from submarine_runtime.storage import Scratch
+from submarine_runtime.storage import Scratch, make_directories
 from submarine_runtime.translation import _
 
 
@@ -42,6 +43,8 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
     for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started", *results):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))
+    rmtree(scratch.saved_output(), ignore_errors=True)
+    make_directories(scratch.saved_output())
     try:
         return framework_setup(config, member, members)
     except ValueError as exc:

@@ -11,11 +11,11 @@ import time
 from contextlib import suppress
 from typing import Callable, Sequence, TypeVar
 
-from submarine_runtime.agent.outputs import TaskOutputs, missing_value_reasons, save_all
+from submarine_runtime.agent.attempt import Attempt
+from submarine_runtime.agent.outputs import missing_value_reasons, save_all
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import AgentConfig, EndReason, State, layout
-from submarine_runtime.publication import discard_outputs, publish_outputs
 from submarine_runtime.record import (
     Status,
     UnsavedFiles,
@@ -73,13 +73,13 @@ class Finalization:
         self._others = others
 
     def save(
-        self, scratch: Scratch, publisher: Publisher, outputs: TaskOutputs | None, ending: Ending
+        self, scratch: Scratch, publisher: Publisher, attempt: Attempt | None, ending: Ending
     ) -> str | None:
         """Save outputs, then logs; return the sentence of a failure, or None.
 
         Parameters
         ----------
-        outputs
+        attempt
             None: the program was not started.
         """
         status, unsaved = self._status, UnsavedFiles()
@@ -94,34 +94,20 @@ class Finalization:
             first_rank=0 if spec.return_all_ranks else None,
         )
         succeeded = ending.reason is EndReason.SUCCEEDED
-        if failure is None and outputs is not None:
+        if failure is None and attempt is not None:
             add, missing = status.add_output, status.add_missing
-            failure = outputs.save(self._attempt, add, missing, succeeded=succeeded)
+            failure = attempt.save_outputs(self._attempt, add, missing, succeeded=succeeded)
         for sentence in [*missing_value_reasons(scratch), *unsaved_sentences(unsaved.to_json())]:
             status.warn(sentence)
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
         failure = self._save_logs() or failure
-        if outputs is not None and self._config.publish:
-            failure = self._publish(publish=succeeded and failure is None) or failure
+        if attempt is not None and attempt.outputs is not None:
+            publish = succeeded and failure is None
+            failure = attempt.outputs.publish(status, self._attempt, succeeded=publish) or failure
         if failure is None and self._status.has_outputs:
             with suppress(StoreError):  # They only use space.
                 delete_snapshots(self._store)
         return failure
-
-    def _publish(self, publish: bool) -> str | None:
-        """Publish the outputs of ``--save-output``, or delete what was staged for them."""
-        config, job_id = self._config, self._config.record.job_id
-        if not publish:
-            discard_outputs(self._store, config.publish, job_id)
-            return None
-        tasks = {f"{config.role}:{config.index}": (config.epoch, config.attempt)}
-        done = publish_outputs(
-            self._store, config.publish, config.spec, job_id, tasks, self._attempt
-        )
-        self._status.set_record(saved_outputs=done.outputs)
-        for sentence in done.warnings:
-            self._status.warn(sentence)
-        return done.failure or None
 
     def _attempt(self, action: Callable[[], T]) -> T:
         return retry(action, self._deadline, wait=self._wait, store=self._store)

@@ -241,8 +241,9 @@ class SingleTaskAgent:
             self._attempt.sync(ending, limit, outputs_follow=True)
         closing = self._closing(self._wakeup.wait)
         attempt = self._attempt
-        outputs = attempt.outputs if attempt is not None and attempt.started is not None else None
-        failure = closing.save(self._scratch, self._context.publisher, outputs, ending)
+        if attempt is not None and attempt.started is None:
+            attempt = None
+        failure = closing.save(self._scratch, self._context.publisher, attempt, ending)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
         ending = self._check_collective(ending)

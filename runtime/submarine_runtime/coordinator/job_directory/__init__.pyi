@@ -1,3 +1,4 @@
+from .job_outputs import publish_job_outputs as publish_job_outputs
 from .publisher import EventPublisher as EventPublisher
 from .snapshot_survey import (
     SnapshotSurvey as SnapshotSurvey,
