@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from submarine_jobs.display.task_rows import times
 from submarine_jobs.model import JobView, failed_task
-from submarine_jobs.text import duration, memory, running_duration, size, timestamp
+from submarine_jobs.text import duration, memory, one_line, running_duration, size, timestamp
 from submarine_runtime.protocol import PHASES, JobRecord, TaskRecord
 from submarine_runtime.translation import _, ngettext
 
 PHASE_WORDS = {name: name.replace("_", " ") for name in PHASES}
 _MAX_PHASES = 12
+#: Longest name of an output in a label.
+_MAX_NAME = 64
 _MAX_OUTPUTS_NAMED = 5
 #: Maximum number of tasks that are listed by name.
 _MAX_TASKS_NAMED = 4
@@ -210,7 +212,8 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     for saved in record.saved_outputs:
         words = ngettext("{count} file ({total})", "{count} files ({total})", saved.files)
         total = words.format(count=saved.files, total=size(saved.bytes))
-        rows.append((_("Output {name}").format(name=saved.name), f"{saved.uri}: {total}"))
+        label = _("Output {name}").format(name=one_line(saved.name, _MAX_NAME))
+        rows.append((label, f"{saved.uri}: {total}"))
     if own := outputs(record, "outputs"):
         rows.append((_("Outputs"), f"{record.job_dir}/outputs: {own}"))
     if model := outputs(record, "model"):

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs.commands.run import parse_run, run
 from submarine_jobs.commands.run.notebook_options import notebook_parameters
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model import Localization, NamedInput, Profile
+from submarine_jobs.model import Localization, NamedInput, NamedOutput, Profile
 from submarine_jobs.options import (
     RUN_OPTIONS,
     Flag,
@@ -91,6 +91,12 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "file": _LOCAL,
     "archive": _LOCAL.map(lambda item: replace(item, source=item.source + ".tar.gz")),
     "input": st.builds(NamedInput, _NAME, _TARGET.map("hdfs:///".__add__), st.booleans()),
+    "output": st.builds(
+        lambda name, target, how: NamedOutput(name, f"hdfs:///{target}", *how),
+        _NAME.filter(lambda name: name != "DIR"),
+        _TARGET,
+        st.sampled_from([("", False), ("", True), ("overwrite", False), ("append-run", True)]),
+    ),
     "names": st.sampled_from(["x", "y", "data"]),
 }
 #: Options with fewer values than their type.
