@@ -55,6 +55,8 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 #: The modes of ``--input``; those of ``SHARED`` divide the files and may name roles.
 MODES = ("download", "shard", "list", "mount")
 _SHARED = ("shard", "list")
+#: Begins the name of a dataset (``datasets.references``), which is no mode.
+_DATASET = "data:"
 _MODE = re.compile(r":([a-z][a-z_-]*)(?:=([^/:]*))?\Z")
 _SAVE_MODE = re.compile(r"(?::(overwrite|append-run))?(:stream)?\Z")
 _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
@@ -235,6 +237,11 @@ def _check_target(text: str, target: str) -> None:
         )
 
 
+def _mode(uri: str) -> re.Match[str] | None:
+    """Return the mode at the end of an input's URI."""
+    return _MODE.search(uri, len(_DATASET) if uri.startswith(_DATASET) else 0)
+
+
 def parse_input(text: str) -> NamedInput:
     """Parse ``NAME=URI[:MODE[=ROLE,...]]``; only ``shard`` and ``list`` have roles.
 
@@ -244,7 +251,7 @@ def parse_input(text: str) -> NamedInput:
         If ``text`` has another form, or names an unknown mode.
     """
     name, equals, uri = text.partition("=")
-    match = _MODE.search(uri)
+    match = _mode(uri)
     mode, words = (match[1], match[2]) if match else ("download", None)
     uri = uri[: match.start()] if match else uri
     if not equals or not _NAME.match(name) or not uri.strip("@ ") or not uri.isprintable():
@@ -284,7 +291,7 @@ def parse_input(text: str) -> NamedInput:
 
 def format_input(item: NamedInput) -> str:
     """Return ``NAME=URI[:MODE[=ROLE,...]]``."""
-    plain = item.word == "download" and not _MODE.search(item.uri)
+    plain = item.word == "download" and not _mode(item.uri)
     mode = "" if plain else f":{item.word}"
     roles = "=" + ",".join(item.shard_roles) if item.shard_roles else ""
     return f"{item.name}={item.uri}{mode}{roles}"

@@ -14,7 +14,7 @@ from submarine_data.remote import (
     read_hadoop_settings,
     remote_file_system,
 )
-from submarine_runtime.agent.program.client_configuration import place_client_configuration
+from submarine_runtime.agent.program import place_client_configuration
 from submarine_runtime.kerberos import Token, TokenFile, WebHdfsTokens, token_bytes
 from submarine_runtime.protocol import AgentConfig, HdfsClients, JobRecord, JobSpec, JobStore, State
 from submarine_runtime.storage import Scratch
