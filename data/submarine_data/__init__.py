@@ -13,7 +13,7 @@ __getattr__, __dir__ = lazy_exports(__name__)
 
 if "SUBMARINE_DATA_CONFIG" in os.environ:  # In a container.
     # cost: importlib only, and only in a container.
-    from submarine_data.remote.registration import register_filesystem as _register
+    from submarine_data.remote import register_filesystem as _register
 
     _register()
     del _register
