@@ -79,7 +79,8 @@ def test_lists_and_mounts_are_read_by_the_program(
     ]
     gang, pattern, mounted = [read(job) for job in jobs]
     assert len(gang) == 2
-    assert Counter(name for task in gang for name in task) == Counter(every)
+    assert Counter(name for task in gang for name in task) == Counter(list(every))
+    assert {**gang[0], **gang[1]} == every
     assert pattern == [every]
     assert mounted == [{**every, "_SUCCESS": 0}]
     # The web address of the NameNode is another spelling of the same file system.
