@@ -10,16 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.config import load_backend
 from submarine_jobs.errors import UsageError
-from submarine_jobs.inputs import FreeDisk
 from submarine_jobs.model import JobSpec, Profile, hadoop_user, parse_duration
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, EndReason
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_jobs.inputs import FreeDisk
 
 #: Identifies a job in its backend; stored in ``application.json`` as plain JSON.
 Handle = Mapping[str, Any]

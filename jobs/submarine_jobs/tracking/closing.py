@@ -13,12 +13,12 @@ import socket
 import time
 from contextlib import suppress
 
+from submarine_jobs import outputs
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Observation
 from submarine_jobs.errors import JobNotFoundError, NoAccessError, NoRoomError, StorageError
 from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
-from submarine_jobs.outputs import settle_outputs
 from submarine_jobs.tracking.event_folding import base_record, fold
 from submarine_runtime.protocol import (
     EndReason,
@@ -96,7 +96,7 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     if record.state is not State.SUCCEEDED and record.phases:
         record.missing.append(_("The end of the log since the last shipment may be missing."))
     if spec is not None and spec.outputs:
-        settle_outputs(directory, spec, record.job_id)
+        outputs.settle_outputs(directory, spec, record.job_id)
     try:
         return close(directory, record)
     except NoAccessError:  # A job of another user, whose client publishes the record.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from submarine_jobs import concurrency
+from submarine_jobs import concurrency, inputs, storage
 from submarine_jobs.backends.base import (
     Backend,
     Handle,
@@ -32,13 +32,12 @@ from submarine_jobs.backends.overview import NodeUse, Overview
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.inputs import (
-    FreeDisk,
     is_on_hdfs,
     localization_errors,
     localized_entries,
 )
 from submarine_jobs.model import JobSpec, Profile, Role, resolve_roles
-from submarine_jobs.storage import LocalStorage, Storage, webhdfs_place
+from submarine_jobs.storage import LocalStorage, Storage
 from submarine_runtime.gpus import device_numbers, visible_devices
 from submarine_runtime.protocol import EndReason, layout
 from submarine_runtime.translation import _
@@ -106,14 +105,14 @@ class LocalBackend(Backend):
 
     def other_file_system(self, uri: str) -> tuple[Storage, str] | None:
         """See ``Backend.other_file_system``: WebHDFS at the address in the URI."""
-        return webhdfs_place(uri, self.user)
+        return storage.webhdfs_place(uri, self.user)
 
-    def free_disk(self) -> FreeDisk | None:
+    def free_disk(self) -> inputs.FreeDisk | None:
         """See ``Backend.free_disk``: this machine's, for the scratch directories."""
         there = self.profile.state_dir
         while not there.exists():
             there = there.parent
-        return FreeDisk(socket.gethostname(), shutil.disk_usage(there).free)
+        return inputs.FreeDisk(socket.gethostname(), shutil.disk_usage(there).free)
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``; this backend has nothing to prepare."""
