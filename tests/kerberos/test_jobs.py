@@ -226,7 +226,7 @@ def test_a_dry_run_lists_inputs_by_the_ticket(
     words = ("--memory", "256M", "--dry-run", "--input", "data=/user/alice/input.txt")
     done = alice.run("run", program, *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"data +worker:0 +1 +9 B", done.stdout), done.stdout
+    assert re.search(r"data +worker:0 +download +1 +9 B", done.stdout), done.stdout
 
 
 def test_doctor(alice: User) -> None:

@@ -199,7 +199,7 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
     if "AccessControlException" in text or "Permission denied" in text:
         return NoAccessError(
             _("Cannot {operation} {url}: permission denied.").format(operation=operation, url=url),
-            _("Choose a job root that you own (job_root in submarine.toml)."),
+            _("Ask its owner for access, or use a path of your own (job_root in submarine.toml)."),
         )
     if found := _NOT_ADMITTED.search(text):
         return NoAccessError(
