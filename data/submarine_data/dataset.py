@@ -17,7 +17,7 @@ from submarine_data.ranks import Place, check_place, place_of_process
 from submarine_data.reading_ahead import Prefetch
 from submarine_data.sources import Source, find_sources, selected
 from submarine_data.state import Progress, Start, fingerprint, start_of, state_of
-from submarine_data.streams import Item, Position, merged, stream
+from submarine_data.streams import Item, Position, batches, block_size, blocks, merged
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -299,7 +299,7 @@ class Dataset(Epochs[Batch]):
     def items(self, epoch: int, position: Position, worker: int, workers: int) -> Iterator[Item]:
         """Iterate a stream: the share of a DataLoader worker, from a position on."""
         key = (self._seed, epoch, *self._place, worker, workers)
-        found = stream(
+        found = blocks(
             self._read,
             self.splits(epoch, worker, workers),
             position,
@@ -307,9 +307,9 @@ class Dataset(Epochs[Batch]):
             self._shuffle,
             key,
         )
-        if not self._prefetch:
-            return found
-        return Prefetch(found, lambda item: item.size, self._prefetch)
+        if self._prefetch:
+            found = Prefetch(found, block_size, self._prefetch)
+        return batches(found, self._batch_size)
 
     def splits(self, epoch: int, worker: int = 0, workers: int = 1) -> list[Split]:
         """Return the parts that a stream reads in an epoch, in order."""

@@ -1,4 +1,4 @@
-"""Read ahead, bounded by bytes: pieces of a remote file, and finished batches.
+"""Read ahead, bounded by bytes: pieces of a remote file, and decoded records.
 
 Both use one background thread, which ends when its reader is closed or no longer referenced.
 """
@@ -212,7 +212,8 @@ class _Queue(Generic[T]):
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size, self._most = size, most
         self._changed = threading.Condition()
-        self._items: deque[T] = deque()
+        #: The items that wait, with their sizes.
+        self._items: deque[tuple[T, int]] = deque()
         self._bytes = 0
         self._stopped = False
         self._error: BaseException | None = None
@@ -224,7 +225,7 @@ class _Queue(Generic[T]):
             while self._items and self._bytes + size > self._most and not self._stopped:
                 self._changed.wait()
             if not self._stopped:
-                self._items.append(item)
+                self._items.append((item, size))
                 self._bytes += size
                 self._changed.notify_all()
             return not self._stopped
@@ -240,8 +241,8 @@ class _Queue(Generic[T]):
             while not self._items and self._error is None and not self._stopped:
                 self._changed.wait()
             if self._items:
-                item = self._items.popleft()
-                self._bytes -= self._size(item)
+                item, size = self._items.popleft()
+                self._bytes -= size
                 self._changed.notify_all()
                 return item
             error, self._error = self._error, StopIteration()

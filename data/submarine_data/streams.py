@@ -6,12 +6,16 @@ A position is therefore three numbers, and no record of a buffer has to be store
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Iterator, NamedTuple, Sequence
+from itertools import chain
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence
 
 from submarine_data.batches import Batch, concatenate
 from submarine_data.formats import Split
 from submarine_data.sharding import permutation
 
+#: Records pass the queue of the background thread in parts of about this many bytes, and are cut
+#: to batches afterwards: a small batch is a view of a part.
+_PART = 1 << 20
 #: Adjacent units of a file are read together up to this size. A restored position reads its part
 #: from the start, so this also bounds the bytes that are read again.
 _LARGEST_PART = 256 << 20
@@ -35,27 +39,28 @@ class Position(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A batch, the positions before and after it, and its size in bytes."""
+    """A batch, and the positions before and after it."""
 
     batch: Batch
     before: Position
     after: Position
-    size: int
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """Consecutive records of the stream; shuffled ones count from the start of their window."""
 
     batch: Batch
     position: Position
     shuffled: bool = False
 
-    def part(self, start: int, length: int) -> _Piece:
+    def part(self, start: int, length: int) -> Piece:
+        """Return ``length`` records from ``start`` on."""
         whole = start == 0 and length >= len(self.batch)
         batch = self.batch if whole else self.batch.slice(start, length)
-        return _Piece(batch, self.after(start), self.shuffled)
+        return Piece(batch, self.after(start), self.shuffled)
 
     def after(self, count: int) -> Position:
+        """Return the position after the first ``count`` records."""
         split, record, skip = self.position
         return Position(
             split, record if self.shuffled else record + count, skip + count * self.shuffled
@@ -79,15 +84,19 @@ def merged(splits: Iterable[Split]) -> list[Split]:
     return found
 
 
-def stream(
+#: What passes the queue of the background thread: at least a batch, except for the last one.
+Block = List[Piece]
+
+
+def blocks(
     read: Callable[[Split], Iterator[Batch]],
     splits: Sequence[Split],
     position: Position,
     batch_size: int,
     window: int = 0,
     key: tuple[object, ...] = (),
-) -> Iterator[Item]:
-    """Yield the batches of a share from a position on.
+) -> Iterator[Block]:
+    """Yield the records of a share from a position on.
 
     Parameters
     ----------
@@ -98,45 +107,86 @@ def stream(
     position
         Where to start.
     batch_size
-        Records of a batch; the last one may have fewer.
+        Records of a batch: a block has at least so many, and about 1 MiB if that is more.
     window
         Records that are shuffled together; 0 keeps their order.
     key
         Seed of the permutations.
     """
-    pieces = _records(read, splits, position)
+    found = _records(read, splits, position)
     if window:
-        pieces = _shuffled(pieces, window, key)
-    for group in _groups(_without(pieces, position.skip), batch_size):
-        batch = concatenate([piece.batch for piece in group])
-        last = group[-1]
-        yield Item(batch, group[0].position, last.after(len(last.batch)), batch.nbytes)
+        found = _shuffled(found, window, key)
+    block: Block = []
+    records = 0
+    for piece in _without(found, position.skip):
+        for part in _parts(piece, batch_size):
+            block.append(part)
+            records += len(part.batch)
+            if records >= batch_size:
+                yield block
+                block, records = [], 0
+    if block:
+        yield block
+
+
+def block_size(block: Block) -> int:
+    """Return the memory of a block in bytes."""
+    return sum(piece.batch.nbytes for piece in block)
+
+
+def batches(found: Iterable[Block], batch_size: int) -> Iterator[Item]:
+    """Cut blocks to batches of ``batch_size`` records; the last one may have fewer.
+
+    A batch within a piece is a view of it. The end of the iteration closes ``found``.
+    """
+    try:
+        for group in _groups(chain.from_iterable(found), batch_size):
+            last = group[-1]
+            batch = last.batch
+            if len(group) > 1:
+                batch = concatenate([piece.batch for piece in group])
+            yield Item(batch, group[0].position, last.after(len(last.batch)))
+    finally:
+        close = getattr(found, "close", None)
+        if close is not None:
+            close()
+
+
+def _parts(piece: Piece, batch_size: int) -> Iterator[Piece]:
+    """Divide a piece into parts of about ``_PART`` bytes, each a multiple of the batch size."""
+    count, size = len(piece.batch), piece.batch.nbytes
+    length = count * _PART // max(1, size) // batch_size * batch_size or batch_size
+    if size < 2 * _PART or length >= count:
+        yield piece
+        return
+    for start in range(0, count, length):
+        yield piece.part(start, length)
 
 
 def _records(
     read: Callable[[Split], Iterator[Batch]], splits: Sequence[Split], position: Position
-) -> Iterator[_Piece]:
+) -> Iterator[Piece]:
     for number in range(position.split, len(splits)):
         done = 0
         skip = position.record if number == position.split else 0
         for batch in read(splits[number]):
             start = max(0, min(len(batch), skip - done))
             if start < len(batch):
-                piece = _Piece(batch, Position(number, done))
+                piece = Piece(batch, Position(number, done))
                 yield piece.part(start, len(batch) - start) if start else piece
             done += len(batch)
 
 
-def _shuffled(pieces: Iterator[_Piece], window: int, key: tuple[object, ...]) -> Iterator[_Piece]:
-    for group in _groups(pieces, window):
+def _shuffled(found: Iterator[Piece], window: int, key: tuple[object, ...]) -> Iterator[Piece]:
+    for group in _groups(found, window):
         split, record, _skip = group[0].position
         batch = concatenate([piece.batch for piece in group])
         order = permutation(len(batch), *key, split, record)
-        yield _Piece(batch.take(order), Position(split, record), shuffled=True)
+        yield Piece(batch.take(order), Position(split, record), shuffled=True)
 
 
-def _without(pieces: Iterator[_Piece], skip: int) -> Iterator[_Piece]:
-    for piece in pieces:
+def _without(found: Iterator[Piece], skip: int) -> Iterator[Piece]:
+    for piece in found:
         count = len(piece.batch)
         if skip >= count:
             skip -= count
@@ -147,11 +197,11 @@ def _without(pieces: Iterator[_Piece], skip: int) -> Iterator[_Piece]:
             yield piece
 
 
-def _groups(pieces: Iterator[_Piece], size: int) -> Iterator[list[_Piece]]:
+def _groups(found: Iterable[Piece], size: int) -> Iterator[list[Piece]]:
     """Yield groups of pieces with ``size`` records; the last may have fewer."""
-    group: list[_Piece] = []
+    group: list[Piece] = []
     missing = size
-    for piece in pieces:
+    for piece in found:
         start, count = 0, len(piece.batch)
         while count - start >= missing:
             group.append(piece.part(start, missing))

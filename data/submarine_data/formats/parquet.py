@@ -12,13 +12,15 @@ from submarine_data.batches import ArrowBatch, Batch
 from submarine_data.errors import DataError, require
 from submarine_data.file_systems import FileEntry, local_path
 from submarine_data.formats.arrow_schemas import columns_to_read
-from submarine_data.formats.base import Format, Reading, Split, damaged, is_local, open_file
+from submarine_data.formats.base import CHUNK, Format, Reading, Split, damaged, is_local, open_file
 from submarine_data.predicates import may_match
 
 #: Row groups with more bytes than this are read through small buffers, not column by column.
 _LARGE_LOCAL = 32 << 20
 #: The same for other files, where a request is slow.
 _LARGE_REMOTE = 160 << 20
+#: Records that are decoded at once, unless a batch has more.
+_MOST_RECORDS = 8192
 #: Bytes of the buffers of all columns of a large row group.
 _BUFFERS = 48 << 20
 
@@ -49,14 +51,14 @@ class ParquetFormat(Format):
         """Divide a file larger than ``unit`` at its row groups."""
         if file.size <= unit:
             return [Split(file, 0, None, file.size)]
-        with self._opened(file, 0) as opened:
+        with self._opened(file, (0, 0)) as opened:
             columns = self._columns(file, opened)
             groups = self._matching(opened, range(opened.metadata.num_row_groups))
             return [Split(file, i, i + 1, _bytes(opened.metadata, i, columns)) for i in groups]
 
     def read(self, split: Split) -> Iterator[Batch]:
         """Yield the records of row groups ``start`` to ``end`` - 1."""
-        with self._opened(split.file, split.start) as opened:
+        with self._opened(split.file, (split.start, split.end)) as opened:
             columns = self._columns(split.file, opened)
             end = opened.metadata.num_row_groups if split.end is None else split.end
             groups = self._matching(opened, range(split.start, end))
@@ -71,7 +73,7 @@ class ParquetFormat(Format):
     def _batches(self, opened: Any, groups: list[int], columns: list[str]) -> Iterator[Batch]:
         if not groups:
             return
-        size = self.reading.batch_size
+        size = _records(opened.metadata, groups[0], columns, self.reading.batch_size)
         for batch in opened.iter_batches(batch_size=size, row_groups=groups, columns=columns):
             yield ArrowBatch(batch.select(columns))
 
@@ -99,12 +101,13 @@ class ParquetFormat(Format):
         return damaged(file, f"row groups {groups[0]} to {groups[-1]}", reason)
 
     @contextmanager
-    def _opened(self, file: FileEntry, group: int) -> Iterator[Any]:
+    def _opened(self, file: FileEntry, groups: tuple[int, int | None]) -> Iterator[Any]:
+        """Open a file of which row groups are read: the first one, and the one after the last."""
         parquet = require("pyarrow.parquet", "The format parquet")
         source = local_path(file.uri) if is_local(file) else open_file(file)
         try:
             metadata = parquet.read_metadata(source)
-            buffer = _buffer_size(metadata, group, is_local(file))
+            buffer = _buffer_size(metadata, groups, is_local(file))
             opened = parquet.ParquetFile(
                 source,
                 metadata=metadata,
@@ -128,7 +131,7 @@ class ParquetFormat(Format):
             if file.uri == first.uri:
                 self._reference = schema
             else:
-                with self._opened(first, 0) as reference:
+                with self._opened(first, (0, 0)) as reference:
                     self._reference = reference.schema_arrow
         return columns_to_read(first, self._reference, file, schema, self.reading.columns)
 
@@ -166,16 +169,36 @@ def _bytes(metadata: Any, group: int, columns: list[str]) -> int:
     )
 
 
-def _buffer_size(metadata: Any, group: int, local: bool) -> int:
-    """Return the bytes of a column's buffer; 0 reads the part of each column at once."""
-    if metadata.num_row_groups <= group:
-        return 0
+def _records(metadata: Any, group: int, columns: list[str], batch_size: int) -> int:
+    """Return how many records to decode at once: a multiple of the batch size of about 1 MiB.
+
+    pyarrow's cost of a batch is that of some thousand values. The size is that of encoded values,
+    and strings may take more memory, so the records are limited too.
+    """
+    wanted = set(columns)
     row_group = metadata.row_group(group)
-    count = metadata.num_columns
-    size = sum(row_group.column(i).total_compressed_size for i in range(count))
-    if size <= (_LARGE_LOCAL if local else _LARGE_REMOTE):
-        return 0
-    return int(max(1 << 16, min(4 << 20, _BUFFERS // max(1, count))))
+    chunks = (row_group.column(i) for i in range(metadata.num_columns))
+    size = sum(
+        chunk.total_uncompressed_size
+        for chunk in chunks
+        if chunk.path_in_schema.partition(".")[0] in wanted
+    )
+    fitting = int(CHUNK * row_group.num_rows // max(1, size))
+    return max(1, min(fitting, _MOST_RECORDS) // batch_size) * batch_size
+
+
+def _buffer_size(metadata: Any, groups: tuple[int, int | None], local: bool) -> int:
+    """Return the bytes of a column's buffer; 0 reads the part of each column at once."""
+    most, count = (_LARGE_LOCAL if local else _LARGE_REMOTE), metadata.num_columns
+    first, end = groups
+    for group in range(first, metadata.num_row_groups if end is None else end):
+        row_group = metadata.row_group(group)
+        # The size of the row group itself is that before compression.
+        if row_group.total_byte_size > most:
+            size = sum(row_group.column(i).total_compressed_size for i in range(count))
+            if size > most:
+                return max(1 << 16, min(4 << 20, _BUFFERS // int(count)))
+    return 0
 
 
 def _arrow_errors() -> tuple[type[BaseException], ...]:

@@ -93,6 +93,75 @@ def test_a_restored_dataset_continues_exactly(
     assert found == undisturbed
 
 
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """500 records in row groups of different sizes."""
+    folder = tmp_path_factory.mktemp("groups")
+    for number, (first, last, group) in enumerate([(0, 130, 50), (130, 135, 5), (135, 500, 200)]):
+        writers.parquet(folder / f"{number}.parquet", range(first, last), group)
+    return folder
+
+
+@settings(max_examples=examples(25))
+@given(
+    shuffle=st.sampled_from([0, 1, 70]),
+    prefetch=st.sampled_from([0, 1, 1 << 20]),
+    batches=st.integers(0, 60),
+    sizes=st.tuples(st.integers(1, 90), st.integers(1, 90)),
+    limits=st.tuples(st.sampled_from([7, 40, 8192]), st.sampled_from([100, 1000, 1 << 20])),
+    least=st.sampled_from([0, 60]),
+)
+def test_batches_that_are_cut_from_larger_parts_continue_exactly(
+    groups: Path,
+    shuffle: int,
+    prefetch: int,
+    batches: int,
+    sizes: tuple[int, int],
+    limits: tuple[int, int],
+    least: int,
+) -> None:
+    """``limits``: records that are decoded at once, bytes of what is handed over at once."""
+    options: dict[str, Any] = {"shuffle": shuffle, "prefetch": prefetch, "rank": 0, "world": 1}
+    options["filter"] = [("id", ">=", least)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("submarine_data.formats.parquet._MOST_RECORDS", limits[0])
+        patch.setattr("submarine_data.streams._PART", limits[1])
+        first = open_dataset(str(groups), batch_size=sizes[0], **options)
+        head = list(islice(first, batches))
+        state = first.state()
+    assert all(len(batch) == sizes[0] for batch in head[:-1])
+    second = open_dataset(str(groups), batch_size=sizes[1], **options)
+    second.restore(state)
+    found = [i for batch in [*head, *second.epoch(0)] for i in batch.column("id")]
+    undisturbed = open_dataset(str(groups), **options)
+    assert found == [i for batch in undisturbed for i in batch.column("id")]
+    assert sorted(found) == list(range(least, 500))
+
+
+def test_small_batches_are_views_of_decoded_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writers.parquet(tmp_path / "a.parquet", range(5000), 5000)
+    parquet, sizes = writers.package("pyarrow.parquet"), []
+    whole = parquet.ParquetFile.iter_batches
+
+    def noted(self: Any, **given: Any) -> Any:
+        sizes.append(given["batch_size"])
+        return whole(self, **given)
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", noted)
+    found = list(open_dataset(str(tmp_path), batch_size=100).to_arrow())
+    assert [len(batch) for batch in found] == [100] * 50
+    assert sizes == [8100]
+    buffers = {batch.column(0).buffers()[1].address for batch in found}
+    assert len(buffers) == 1
+    monkeypatch.setattr("submarine_data.formats.parquet.CHUNK", 1000)
+    list(open_dataset(str(tmp_path), batch_size=10))
+    assert 10 < sizes[-1] < 200
+    list(open_dataset(str(tmp_path), batch_size=5000))
+    assert sizes[-1] == 5000
+
+
 @pytest.mark.parametrize("shuffle", [0, 64])
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 499, 500, 501])
 def test_single_records_continue_exactly(lines: Path, shuffle: int, count: int) -> None:
