@@ -61,6 +61,7 @@ DESCRIPTIONS = {
     "backward": "1: search towards the beginning.",
     "search.limit": "Maximum number of hits.",
     "words": "The words of a command, the last one incomplete; one parameter for each word.",
+    "version": "Name of a saved version; by default the final model.",
     "why": "The reason, shown with the job.",
     "resume": "Continue from the newest checkpoint.",
     "name": "Name of the version; by default one is made.",

@@ -11,6 +11,7 @@ import type {
   IJobRow,
   IJobsPage,
   IKernelStart,
+  ILineage,
   ILogInfo,
   ILogPage,
   ILogPageQuery,
@@ -58,6 +59,8 @@ export interface IRest {
   tasks(job: string, offset: number, limit: number): Promise<{ tasks: ITask[]; total: number }>;
   metrics(job: string, points?: number): Promise<ISeries[]>;
   models(job: string): Promise<IModelVersion[]>;
+  /** Where a saved version comes from; empty: the final model. */
+  lineage(job: string, version: string): Promise<ILineage>;
   logs(job: string): Promise<ILogInfo[]>;
   /**
    * Bytes from `offset` (negative: from the end) with their actual offset and the length of the

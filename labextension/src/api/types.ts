@@ -48,6 +48,13 @@ export interface IModelVersion {
   digest: string;
 }
 
+/** Where a saved version comes from, or the final model if `version` is empty. */
+export interface ILineage {
+  version: string;
+  /** Labels and words. */
+  rows: [string, string][];
+}
+
 /**
  * Samples of one quantity of one task. `t` in seconds since the epoch; null values were not
  * measured.

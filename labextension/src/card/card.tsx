@@ -10,6 +10,7 @@ import { CardContext, type ICardContext, useCard } from './context';
 import { Facts, Models, ReturnValues } from './details/details';
 import { FailureBox } from './details/failure';
 import { Announcer, Freshness, Head, Notes, Origin, Progress, StatusText } from './header';
+import { Lineage } from './details/lineage';
 import { Metrics } from './details/metrics';
 import type { CardModel } from './model';
 import { tone } from './labels';
@@ -77,7 +78,9 @@ function Body(props: ICardProps): React.ReactElement {
       <Tasks model={model} view={view} now={now} linked={model.fromServer || props.trusted} />
       <Models models={model.models} now={clock} />
       <Events view={view} now={now} />
-      <Facts view={view} now={clock} linked={model.fromServer || props.trusted} />
+      <Facts view={view} now={clock} linked={model.fromServer || props.trusted}>
+        <Lineage model={model} view={view} />
+      </Facts>
     </div>
   );
 }

@@ -8,7 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { type ISignal, Signal } from '@lumino/signaling';
 import { ENDED, type ITask } from '../api/record';
-import { type IJobView, type IModelVersion, type ISeries } from '../api/types';
+import { type IJobView, type ILineage, type IModelVersion, type ISeries } from '../api/types';
 import type { ICancelRequest, ISubmarine, ISubscription, IRest } from '../tokens';
 import { JobOutputs } from './details/job_outputs';
 import type { ISnapshot } from './snapshot';
@@ -89,6 +89,11 @@ export class CardModel implements IDisposable {
     return this._outputs?.models ?? [];
   }
 
+  /** The lineage that was loaded last. */
+  get lineage(): ILineage | null {
+    return this._outputs?.lineage ?? null;
+  }
+
   /** All loaded tasks: those of the view, and those that were loaded separately. */
   get tasks(): readonly ITask[] {
     const { view } = this;
@@ -141,6 +146,11 @@ export class CardModel implements IDisposable {
     if (this._live) {
       await this._outputs?.refreshModels();
     }
+  }
+
+  /** Load where a version comes from; empty: the final model. */
+  async loadLineage(version: string): Promise<void> {
+    await this._outputs?.loadLineage(version);
   }
 
   dispose(): void {

@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { vi } from 'vitest';
 import { CancelRequests } from '../../src/api/cancel_requests';
 import type { IJobRecord, ITask } from '../../src/api/record';
-import type { IJobView, IModelVersion, ISeries } from '../../src/api/types';
+import type { IJobView, ILineage, IModelVersion, ISeries } from '../../src/api/types';
 import type { IChannel, IRest, ISubmarine, ISubscription } from '../../src/tokens';
 
 export const JOB = 'digits-20261120-7f3a';
@@ -79,6 +79,7 @@ export function record(changes: Partial<IJobRecord> = {}): IJobRecord {
     failure: null,
     resources: {},
     outputs: [],
+    saved_outputs: [],
     logs: {},
     links: { YARN: 'http://rm:8088/cluster/app/application_1732_0001' },
     warnings: [],
@@ -121,6 +122,8 @@ export class FakeSubmarine implements ISubmarine {
   sendSeries: (series: readonly ISeries[]) => void = () => undefined;
   models: IModelVersion[] = [];
   readonly modelsRequested = vi.fn();
+  lineageRows: [string, string][] = [];
+  lineageError: Error | null = null;
   ready: Promise<{ available: boolean; problem: string }> = Promise.resolve({
     available: true,
     problem: ''
@@ -134,7 +137,11 @@ export class FakeSubmarine implements ISubmarine {
     models: (job: string): Promise<IModelVersion[]> => {
       this.modelsRequested(job);
       return Promise.resolve(this.models);
-    }
+    },
+    lineage: (_job: string, version: string): Promise<ILineage> =>
+      this.lineageError === null
+        ? Promise.resolve({ version, rows: this.lineageRows })
+        : Promise.reject(this.lineageError)
   } as unknown as IRest;
 
   cancelError: Error | null = null;

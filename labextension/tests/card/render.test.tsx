@@ -152,3 +152,56 @@ test('shows the workflow, run and node that started a job, if any', () => {
   expect(page.querySelector('img')).toBeNull();
   expect(renderCard(liveModel(view())).querySelector('.jp-Submarine-origin')).toBeNull();
 });
+
+test('lists the outputs that were saved', () => {
+  const saved_outputs = [
+    { name: MARKUP, uri: 'hdfs:///data/predictions', files: 2, bytes: 2048 },
+    { name: 'one', uri: 'hdfs:///data/one', files: 1, bytes: 0 }
+  ];
+  const page = renderCard(liveModel(view({ saved_outputs })));
+  const facts = page.querySelector('.jp-Submarine-more .jp-Submarine-facts');
+  expect(facts?.textContent).toContain(`Output ${MARKUP}hdfs:///data/predictions: 2 files`);
+  expect(facts?.textContent).toContain('hdfs:///data/one: 1 file,');
+  expect(page.querySelector('img')).toBeNull();
+});
+
+test('shows where a version and the final model come from, once it is requested', async () => {
+  const fake = new FakeSubmarine();
+  fake.models = [1, 2].map(time => {
+    const version = `v${String(time)}`;
+    return { version, name: version, time, size: 2, files: 3, digest: 'd' };
+  });
+  fake.lineageRows = [
+    ['Notebook', 'digits.ipynb, cell 7'],
+    ['Data', MARKUP]
+  ];
+  const model = new CardModel(fake, trans, JOB, null);
+  model.setVisible(true);
+  fake.sendView(view({ outputs: [{ path: 'model/digits.keras', size: 1 }] }));
+  await Promise.resolve();
+  const before = renderCard(model);
+  const labels = [...before.querySelectorAll('.jp-Submarine-lineage button')];
+  expect(labels.map(one => one.textContent)).toEqual([
+    'Origin of the model',
+    'Origin of v2',
+    'Origin of v1'
+  ]);
+  expect(before.querySelector('.jp-Submarine-lineage dl')).toBeNull();
+  await model.loadLineage('v1');
+  const page = renderCard(model);
+  const pressed = page.querySelector('.jp-Submarine-lineage button[aria-pressed="true"]');
+  expect(pressed?.textContent).toBe('Origin of v1');
+  const rows = page.querySelector('.jp-Submarine-lineage dl');
+  expect(rows?.textContent).toBe(`Notebookdigits.ipynb, cell 7Data${MARKUP}`);
+  expect(page.querySelector('img')).toBeNull();
+  fake.lineageError = new Error('No such version.');
+  await expect(model.loadLineage('v3')).rejects.toThrow('No such version.');
+});
+
+test('a job without a model, and a snapshot, offer no origin', () => {
+  expect(renderCard(liveModel(view())).querySelector('.jp-Submarine-lineage')).toBeNull();
+  const outputs = [{ path: 'model/digits.keras', size: 1 }];
+  const snapshot = readSnapshot({ job_id: JOB, record: record({ outputs }) });
+  const page = renderCard(new CardModel(null, trans, JOB, snapshot));
+  expect(page.querySelector('.jp-Submarine-lineage')).toBeNull();
+});

@@ -1,4 +1,4 @@
-"""One job: view, tasks, events, metrics, command and models; cancel, rerun and save its model.
+"""One job: view, tasks, events, metrics, command, models, lineage; cancel, rerun, save its model.
 
 Only the owner may change a job, independent of the permissions of its directory.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from submarine_jobs.client import Job, view_job
 from submarine_jobs.display import sanitize
 from submarine_jobs.outputs import read_metrics
+from submarine_jobs.trained_models import lineage_rows
 from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _
 from submarine_server.base import Answer, ApiError, BaseHandler, guarded, require_job_id
@@ -22,6 +23,7 @@ from submarine_server.views import (
     EventsJson,
     JobViewJson,
     Json,
+    LineageJson,
     MetricsJson,
     ModelsJson,
     ModelVersionJson,
@@ -248,6 +250,22 @@ class ModelsHandler(BaseHandler):
         self.finish_json(await self.service.call(save, timeout=SAVE_TIMEOUT), 201)
 
 
+class LineageHandler(BaseHandler):
+    """``GET jobs/ID/lineage``."""
+
+    @guarded("read", Answer((LineageJson,)))
+    async def get(self, job: str) -> None:
+        """Return where a saved version, or without one the final model, comes from."""
+        job_id = require_job_id(job)
+        version = self.query_text("version", "", 100)
+
+        def read() -> LineageJson:
+            lineage = self.service.find(job_id).lineage(version)
+            return {"version": version, "rows": lineage_rows(lineage)}
+
+        self.finish_json(await self.service.call(read))
+
+
 def require_owner(job: Job, record: JobRecord, action: str) -> None:
     """Raise ApiError 403 unless the job belongs to this user; ``action`` completes the message."""
     if not owns(job, record):
@@ -270,4 +288,5 @@ ROUTES: list[tuple[str, Any]] = [
     (r"jobs/([^/]+)/cancel", CancelHandler),
     (r"jobs/([^/]+)/rerun", RerunHandler),
     (r"jobs/([^/]+)/models", ModelsHandler),
+    (r"jobs/([^/]+)/lineage", LineageHandler),
 ]

@@ -11,6 +11,7 @@ from .answers import (
     JobRowJson as JobRowJson,
     JobsPageJson as JobsPageJson,
     JobViewJson as JobViewJson,
+    LineageJson as LineageJson,
     LogInfoJson as LogInfoJson,
     LogPageJson as LogPageJson,
     LogPageQueryJson as LogPageQueryJson,

@@ -158,6 +158,13 @@ class ModelsJson(TypedDict):
     models: list[ModelVersionJson]
 
 
+class LineageJson(TypedDict):
+    """Where a saved version, or without one the final model, comes from: labels and words."""
+
+    version: str
+    rows: list[tuple[str, str]]
+
+
 class LogInfoJson(TypedDict):
     """A log and its present length in bytes."""
 

@@ -99,6 +99,13 @@ def test_models_are_listed_and_saved(server: Server, done: Job) -> None:
     assert (again.status, again.json["code"]) == (400, "usage")
     assert "best" in again.json["error"]
     assert server.call("GET", f"jobs/{done.id}/models").json["models"] == [saved.json]
+    for version in ("best", ""):
+        lineage = server.call("GET", f"jobs/{done.id}/lineage?version={version}").json
+        assert (lineage["version"], lineage["rows"][0]) == (version, ["Job", done.id])
+        digest = done.directory.spec().bundle_digest[:12]
+        assert ["Program", f"main.py, bundle sha256 {digest}"] in lineage["rows"]
+    missing = server.call("GET", f"jobs/{done.id}/lineage?version=../x")
+    assert (missing.status, missing.json["code"]) == (400, "usage")
 
 
 def test_the_list_filters_and_pages(server: Server, submit: Submit, done: Job) -> None:

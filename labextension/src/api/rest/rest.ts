@@ -10,6 +10,7 @@ import type {
   ICluster,
   IHealth,
   IJobsPage,
+  ILineage,
   ILogInfo,
   ILogPage,
   ILogPageQuery,
@@ -55,6 +56,10 @@ export class Rest implements IRest {
   async models(job: string): Promise<IModelVersion[]> {
     const path = ['jobs', job, 'models'];
     return (await this.requests.getJson<{ models: IModelVersion[] }>(path)).models;
+  }
+
+  lineage(job: string, version: string): Promise<ILineage> {
+    return this.requests.getJson(['jobs', job, 'lineage'], { version });
   }
 
   async logs(job: string): Promise<ILogInfo[]> {

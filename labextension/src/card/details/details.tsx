@@ -98,6 +98,7 @@ export function Facts(props: {
   now: number;
   /** Whether links may be followed; false for untrusted notebooks. */
   linked: boolean;
+  children?: React.ReactNode;
 }): React.ReactElement {
   const { trans } = useCard();
   const { record } = props.view;
@@ -148,6 +149,7 @@ export function Facts(props: {
           </>
         )}
       </dl>
+      {props.children}
     </details>
   );
 }

@@ -1,6 +1,6 @@
-/** Metrics and saved models of a job, shown by its card. */
+/** Metrics and saved models of a job, and where they come from, shown by its card. */
 
-import type { IJobView, IModelVersion, ISeries } from '../../api/types';
+import type { IJobView, ILineage, IModelVersion, ISeries } from '../../api/types';
 import type { ISubmarine, ISubscription } from '../../tokens';
 
 /** Points per series; enough for a small chart. */
@@ -16,6 +16,8 @@ export class JobOutputs {
 
   series: readonly ISeries[] = [];
   models: readonly IModelVersion[] = [];
+  /** The lineage that was requested last; null before that. */
+  lineage: ILineage | null = null;
 
   /** Subscribe to the metrics once a task has started. */
   subscribe(view: IJobView): void {
@@ -54,6 +56,12 @@ export class JobOutputs {
       // The next change of state retries.
       console.warn('jupyter-submarine: the models of a job cannot be listed.', problem);
     }
+  }
+
+  /** Load where a version comes from; empty: the final model. */
+  async loadLineage(version: string): Promise<void> {
+    this.lineage = await this.submarine.rest.lineage(this.job, version);
+    this.notify();
   }
 
   dispose(): void {
