@@ -11,6 +11,7 @@ from submarine_data.batches import Batch
 from submarine_data.converters import to_jax_arrays, to_tf_dataset, to_torch_dataset
 from submarine_data.epochs import Epochs
 from submarine_data.errors import DataError
+from submarine_data.file_systems import FileEntry
 from submarine_data.formats import Format, Reading, Split, create_format
 from submarine_data.predicates import Condition, Predicate, filtered, predicates
 from submarine_data.ranks import Place, check_place, place_of_process
@@ -317,6 +318,33 @@ class Dataset(Epochs[Batch]):
         mine = sharding.share([split.weight for split in share], worker, workers)
         return merged(share[mine.start : mine.stop])
 
+    # For predictions
+
+    def units(self, size: int) -> list[Split]:
+        """Return all units of the files in order; larger files are divided to about ``size``."""
+        return [
+            split for source in self._sources for split in self._format.splits(source.file, size)
+        ]
+
+    def items_of(self, splits: Sequence[Split]) -> Iterator[Item]:
+        """Iterate the batches of some units, in order; they do not change the state."""
+        found = stream(self._read, splits, Position(), self._batch_size)
+        if not self._prefetch:
+            return found
+        return Prefetch(found, lambda item: item.size, self._prefetch)
+
+    def place(self, split: Split, record: int) -> str:
+        """Return file and, if it has smaller units, the unit of a record of a part."""
+        found = self._format.place(split, record)
+        return f"{split.file.uri}, {found}" if found else split.file.uri
+
+    @property
+    def files(self) -> list[FileEntry]:
+        """The files that are read."""
+        return [source.file for source in self._sources]
+
+    # Progress
+
     def follow(self, start: Start, streams: int) -> Progress:
         """Begin to note the progress of an iteration."""
         self._progress = Progress(start, streams)
@@ -355,12 +383,7 @@ class Dataset(Epochs[Batch]):
         """Return all units, in the order of the files."""
         if self._all_units is None:
             total = sum(source.file.size for source in self._sources)
-            size = sharding.unit_size(total, self._place.world)
-            self._all_units = [
-                split
-                for source in self._sources
-                for split in self._format.splits(source.file, size)
-            ]
+            self._all_units = self.units(sharding.unit_size(total, self._place.world))
         return self._all_units
 
     def _share(self, epoch: int) -> list[Split]:

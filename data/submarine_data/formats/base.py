@@ -79,6 +79,16 @@ class Format:
         """Divide a file into parts of about ``unit`` bytes; one part where that is impossible."""
         return [Split(file, 0, None, file.size)]
 
+    def place(self, split: Split, record: int) -> str:
+        """Return where a record of a part is, for messages; empty: there is no smaller unit.
+
+        Parameters
+        ----------
+        record
+            Number of the record in the part, from 0.
+        """
+        return ""
+
     def read(self, split: Split) -> Iterator[Batch]:
         """Yield the records of a part, in order, in batches of any size.
 

@@ -70,6 +70,21 @@ class ParquetFormat(Format):
             except _arrow_errors() as exc:
                 raise self._damaged(split.file, opened, groups, columns, done, exc) from exc
 
+    def place(self, split: Split, record: int) -> str:
+        """Return the row group of a record of a part; exact if no conditions are given."""
+        try:
+            with self._opened(split.file, split.start) as opened:
+                metadata = opened.metadata
+                end = metadata.num_row_groups if split.end is None else split.end
+                for group in range(split.start, end):
+                    count = metadata.row_group(group).num_rows
+                    if record < count:
+                        return f"row group {group}"
+                    record -= count
+        except DataError:
+            pass  # The file itself is the place.
+        return ""
+
     def _batches(self, opened: Any, groups: list[int], columns: list[str]) -> Iterator[Batch]:
         if not groups:
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from dataclasses import replace
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs.locations import without_user
@@ -16,6 +17,8 @@ from submarine_runtime.protocol import APPEND_RUN, OVERWRITE
 from submarine_runtime.storage import StoreError, WebHdfsStore
 from submarine_runtime.translation import _
 
+#: Directory of the job root for results that are returned as frames.
+PREDICTIONS = "predictions"
 #: Names of directories of HDFS that no job writes to.
 _SPECIAL = frozenset({".Trash", ".snapshot", ".reserved"})
 
@@ -43,6 +46,8 @@ def output_targets(spec: JobSpec, storage: Storage, root: str) -> tuple[NamedOut
     for item in spec.outputs:
         path = _path(item, storage)
         for name, other in others:
+            if other == root and path.startswith(f"{root}/{PREDICTIONS}/"):
+                continue
             if _overlap(path, other):
                 raise UsageError(
                     _("--save-output {name}: {url} overlaps with {other}, {path}.").format(
@@ -53,7 +58,7 @@ def output_targets(spec: JobSpec, storage: Storage, root: str) -> tuple[NamedOut
         others.append((f"--save-output {item.name}", path))
         _check_target(item, path, storage)
         _check_parent(item, path, storage)
-        found.append(NamedOutput(item.name, path, item.mode, item.stream))
+        found.append(replace(item, uri=path))
     return tuple(found)
 
 

@@ -10,8 +10,11 @@ from .declaration import (
 from .option_values import (
     TIMEOUT as TIMEOUT,
     count as count,
+    format_input as format_input,
     format_param as format_param,
     format_secret as format_secret,
+    parse_input as parse_input,
+    parse_save_output as parse_save_output,
     parse_secret as parse_secret,
 )
 from .role_options import (

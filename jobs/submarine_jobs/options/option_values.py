@@ -58,7 +58,7 @@ _SHARED = ("shard", "list")
 #: Begins the name of a dataset (``datasets.references``), which is no mode.
 _DATASET = "data:"
 _MODE = re.compile(r":([a-z][a-z_-]*)(?:=([^/:]*))?\Z")
-_SAVE_MODE = re.compile(r"(?::(overwrite|append-run))?(:stream)?\Z")
+_SAVE_MODE = re.compile(r"(?::(overwrite|append-run))?(?::(stream|parts))?\Z")
 _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
 _INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
@@ -298,7 +298,7 @@ def format_input(item: NamedInput) -> str:
 
 
 def parse_save_output(text: str) -> NamedOutput:
-    """Parse ``NAME=URI[:overwrite|append-run][:stream]``.
+    """Parse ``NAME=URI[:overwrite|append-run][:stream|:parts]``.
 
     Raises
     ------
@@ -308,15 +308,15 @@ def parse_save_output(text: str) -> NamedOutput:
     name, equals, uri = text.partition("=")
     words = _SAVE_MODE.search(uri)
     assert words is not None
-    uri, mode, stream = uri[: words.start()], words.group(1) or "", bool(words.group(2))
+    uri, mode, upload = uri[: words.start()], words.group(1) or "", words.group(2)
     if (
         not (equals and _NAME.match(name) and uri.strip() and uri.isprintable())
         or ":" in uri.rpartition("/")[2]
     ):
         raise UsageError(
             _(
-                "--save-output {text!r} is not NAME=URI, NAME=URI:overwrite, NAME=URI:append-run "
-                "or NAME=URI:stream."
+                "--save-output {text!r} is not NAME=URI, NAME=URI:overwrite, NAME=URI:append-run, "
+                "NAME=URI:stream or NAME=URI:parts."
             ).format(text=text[:80]),
             _("Write for example --save-output predictions=hdfs:///data/predictions."),
         )
@@ -325,21 +325,22 @@ def parse_save_output(text: str) -> NamedOutput:
             _("--save-output DIR: SUBMARINE_OUTPUT_DIR is the directory of the task's own files."),
             _("Choose another name."),
         )
-    if stream and mode == OVERWRITE:
+    if upload == "stream" and mode == OVERWRITE:
         raise UsageError(
             _(
                 "--save-output {name}: :overwrite and :stream exclude each other, because readers "
                 "would see old and new files together."
             ).format(name=name),
-            _("Leave one of them out, or write :append-run:stream."),
+            _("Leave one of them out, or write :append-run:stream or :overwrite:parts."),
         )
-    return NamedOutput(name, uri, mode, stream)
+    return NamedOutput(name, uri, mode, stream=upload == "stream", parts=upload == "parts")
 
 
 def format_save_output(item: NamedOutput) -> str:
-    """Return ``NAME=URI[:overwrite|append-run][:stream]``."""
+    """Return ``NAME=URI[:overwrite|append-run][:stream|:parts]``."""
     mode = f":{item.mode}" if item.mode else ""
-    return f"{item.name}={item.uri}{mode}{':stream' if item.stream else ''}"
+    upload = ":stream" if item.stream else ":parts" if item.parts else ""
+    return f"{item.name}={item.uri}{mode}{upload}"
 
 
 def parse_param(text: str) -> tuple[str, Any]:

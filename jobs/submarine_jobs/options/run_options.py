@@ -262,8 +262,8 @@ class RunOptions:
         "--save-output",
         SAVE_OUTPUT,
         metavar="NAME=URI[:MODE]",
-        help="Publish the program's directory NAME at URI; MODE: overwrite, append-run, stream; "
-        "repeatable.",
+        help="Publish the program's directory NAME at URI; MODE: overwrite, append-run, stream, "
+        "parts; repeatable.",
     )
     save_on_failure: bool = flag(
         "--save-on-failure", help="Save SUBMARINE_OUTPUT_DIR of tasks that fail, too."

@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "submarine.cells"
+#: The verb of this package that takes the text of a cell, besides ``run``.
+_OWN = ("predict", "submarine_jobs.commands.predict:predict")
 
 
 @functools.cache
 def cell_verbs() -> dict[str, EntryPoint]:
     """Return the entry points of the verbs that take the text of a cell, by name."""
     # cost: importlib.metadata (5 ms), which `%load_ext` does not need.
-    from importlib.metadata import entry_points
+    from importlib.metadata import EntryPoint, entry_points
 
-    found = entry_points(group=ENTRY_POINT_GROUP)
+    found = [*entry_points(group=ENTRY_POINT_GROUP), EntryPoint(*_OWN, ENTRY_POINT_GROUP)]
     return {point.name: point for point in found if point.name != "run"}
 
 
@@ -39,8 +41,10 @@ _MARK = re.compile(rf"\A((?:[ \t\f]*\n)*)[ \t]*%%{MAGIC}(?![\w.])([^\n]*)(?:\n|\
 #: IPython's magic that writes a cell to a file; a Python file is collected as well.
 _WRITEFILE = re.compile(r"\A((?:[ \t\f]*\n)*)%%(?:writefile|file)(?![\w.])([^\n]*)(?:\n|\Z)")
 
-#: ``%submarine run``, ``job = %submarine run``, ``%%submarine run``
-_RUN = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
+#: ``%submarine run``, ``job = %submarine run``, ``%%submarine predict``
+_RUN = re.compile(
+    rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+(?:run|predict)(?:[ \t]|$)", re.M
+)
 
 
 class MarkedCell(NamedTuple):
@@ -114,7 +118,7 @@ def writes_file(source: str) -> bool:
 
 
 def starts_job(source: str) -> bool:
-    """Return whether a cell contains ``%submarine run`` or ``%%submarine run``."""
+    """Return whether a cell contains ``%submarine run`` or ``predict``, or the cell magic."""
     return _RUN.search(source) is not None
 
 

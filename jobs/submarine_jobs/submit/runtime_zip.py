@@ -52,7 +52,7 @@ _DOCSTRING = re.compile(rb'^( *)"""(?=[\w`*\'])(.*?)"""$', re.MULTILINE | re.DOT
 #: Parts of the runtime that ``submarine_data`` imports.
 _DATA_MODULES = (
     *("__init__.py", "backoff.py", "cluster_http.py", "files.py", "lazy.py", "protobuf.py"),
-    "translation.py",
+    *("publication.py", "translation.py"),
     *("kerberos", "protocol", "storage"),
 )
 

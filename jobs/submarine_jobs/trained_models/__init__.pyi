@@ -13,5 +13,6 @@ from .publishing import (
     Published as Published,
     download_published as download_published,
     publish_model as publish_model,
+    published_version as published_version,
 )
 from .source import ModelSource as ModelSource, model_source as model_source

@@ -237,6 +237,29 @@ def download_published(
     )
 
 
+def published_version(storage: Storage, uri: str, alias: str) -> str:
+    """Return the URI of the version that an alias of a model names.
+
+    Raises
+    ------
+    UsageError
+        If there is no such alias, or the model is in another file system.
+    StorageError
+        If the file system fails.
+    """
+    path = storage.path_of(uri)
+    if path is None:
+        raise UsageError(
+            _("{uri} is not in the file system {prefix}.").format(
+                uri=uri[:200], prefix=storage.prefix
+            )
+        )
+    try:
+        return storage.url(_resolve(storage.open_store(path), path, alias))
+    except StoreError as exc:
+        raise StorageError(_("{uri} cannot be read: {error}.").format(uri=uri, error=exc)) from exc
+
+
 def _resolve(store: Store, model: str, alias: str) -> str:
     data = store.read(f"{model}/{ALIASES}/{alias}.json") if NAME.match(alias) else None
     if data is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.grammar import normal
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_resources
-from submarine_magics.commands.run_defaults import default_words, key_of, spellings
+from submarine_magics.commands.run_defaults import applicable, default_words, key_of, spellings
 from submarine_magics.execution import headless_settings
 from submarine_runtime.translation import _
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _SOURCE = _("The job options of this run")
-_SUBMITTING = ("run", "rerun")
+_SUBMITTING = ("run", "rerun", "predict")
 _OPTION = {"memory": "memory", "vcores": "vcores", "gpus": "gpu"}
 _SIZES = tuple(_OPTION)
 _WHOLE_SIZE = "worker_resources"
@@ -40,8 +40,8 @@ def with_headless_options(words: list[str], shell: InteractiveShell) -> list[str
         return words
     if {"--help", "-h"}.intersection(rest):
         return words
-    if verb == ["run"] and headless.job_options:
-        rest = override_options(headless.job_options, rest)
+    if verb in (["run"], ["predict"]) and headless.job_options:
+        rest = override_options(applicable(headless.job_options, verb[0]), rest)
     # The last occurrence of an option takes effect, so the typed options come after these.
     added = ["--on-interrupt", "detach" if headless.on_interrupt == "detach" else "cancel"]
     if verb != ["wait"] and not headless.barrier:

@@ -25,6 +25,7 @@ Collects the cell into the training program, and runs it in the kernel too.
     --only            do not run the cell in the kernel
 
 %%submarine run NAME [OPTIONS]      submits the collected cells with this one as the last.
+%%submarine predict [MODEL] [OPTIONS] applies the function predict of the cell to an input.
 %%submarine workflow NAME [OPTIONS] stores the workflow that the lines below describe.
 The cell tags submarine, submarine:NAME.py, submarine-only and submarine-only:NAME.py have the
 same effect without a line in the cell. %submarine help shows all commands.""")

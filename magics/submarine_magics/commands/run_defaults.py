@@ -44,7 +44,7 @@ def set_defaults(
 
 
 def with_defaults(words: list[str], shell: InteractiveShell) -> list[str]:
-    """Return the words of a command, with the shell's defaults if the command is ``run``.
+    """Return the words of a command, with the shell's defaults for ``run`` and ``predict``.
 
     Raises
     ------
@@ -52,13 +52,31 @@ def with_defaults(words: list[str], shell: InteractiveShell) -> list[str]:
         If a default is not an option of ``run``, or cannot have a default.
     """
     defaults, source, problem = _defaults.get(shell, ({}, "", ""))
-    if words[:1] != ["run"] or {"--help", "-h"}.intersection(words):
+    if words[:1] not in (["run"], ["predict"]) or {"--help", "-h"}.intersection(words):
         return words
     if problem:
         raise ConfigError(problem, _("Correct it and restart the kernel."))
     if not defaults:
         return words
-    return ["run", *default_words(defaults, words[1:], source), *words[1:]]
+    applied = applicable(defaults, words[0])
+    return [words[0], *default_words(applied, words[1:], source), *words[1:]]
+
+
+def applicable(defaults: Mapping[str, Any], verb: str) -> Mapping[str, Any]:
+    """Return the defaults that a verb has options for: ``predict`` has not all those of ``run``."""
+    if verb != "predict":
+        return defaults
+    # cost: as in `spellings`.
+    from submarine_jobs.commands.predict import predict
+
+    known, own = spellings(), {param.name for param in predict.params}
+    found = {name: known.get("--" + grammar.normal(str(name))) for name in defaults}
+    # `default_words` rejects an unknown name.
+    return {
+        name: value
+        for name, value in defaults.items()
+        if (param := found[name]) is None or param.name in own - {"inputs"}
+    }
 
 
 def default_words(defaults: Mapping[str, Any], typed: list[str], source: str) -> list[str]:

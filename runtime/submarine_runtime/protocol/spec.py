@@ -135,16 +135,18 @@ OVERWRITE, APPEND_RUN = "overwrite", "append-run"
 
 @dataclass(frozen=True)
 class NamedOutput:
-    """``--save-output NAME=URI[:overwrite|append-run][:stream]``.
+    """``--save-output NAME=URI[:overwrite|append-run][:stream|:parts]``.
 
     The program writes to ``SUBMARINE_OUTPUT_<NAME>``. With ``stream`` each finished file is
-    published while the job runs, otherwise all files at its end.
+    published while the job runs, otherwise all files at its end. With ``parts`` they are staged
+    when they are finished, under their own names.
     """
 
     name: str
     uri: str
     mode: str = ""
     stream: bool = False
+    parts: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program import cell_verbs
 from submarine_runtime.translation import _
 
-#: Start of a text that does not consist of commands: YAML, or the first of several job files.
-_BODY_START = re.compile(r"\s*(?:[\w.]+\s*[:=]|[-{\[]|#\s*[\w.-]+\.job\s*$)")
+#: Start of a text that does not consist of commands: YAML, the first of several job files, Python.
+_BODY_START = re.compile(
+    r"\s*(?:[\w.]+\s*[:=]|[-{\[@]|#\s*[\w.-]+\.job\s*$|(?:import|from|def|class)\s)"
+)
 
 
 def split_commands(text: str) -> list[str]:

@@ -32,7 +32,7 @@ from submarine_zeppelin.submarine.interruption import Interruption
 from submarine_zeppelin.submarine.tensorboards import LocalTensorBoards
 
 #: Verbs that can wait for their job.
-_WAITING_VERBS = ("run", "rerun")
+_WAITING_VERBS = ("run", "rerun", "predict")
 _RUN = ["workflow", "run"]
 _NO_WAIT = {"--wait", "--wait_job_finish", "--dry-run", "--json", "--help", "-h"}
 

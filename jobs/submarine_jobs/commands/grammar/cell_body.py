@@ -60,8 +60,8 @@ class CellBody:
         UsageError
             If it was called without a body.
         """
-        found = ctx.meta.get(_META)
-        if not isinstance(found, CellBody):
+        found = cls.given(ctx)
+        if found is None:
             raise UsageError(
                 _("{info_name} takes the lines below it, and there are none.").format(
                     info_name=ctx.info_name
@@ -71,6 +71,12 @@ class CellBody:
                 ),
             )
         return found
+
+    @classmethod
+    def given(cls, ctx: click.Context) -> CellBody | None:
+        """Return the body that a verb was called with; None if there is none."""
+        found = ctx.meta.get(_META)
+        return found if isinstance(found, CellBody) else None
 
     def give_to(self, ctx: click.Context) -> None:
         """Let the verbs of this context find it."""

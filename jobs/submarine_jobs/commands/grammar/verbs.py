@@ -87,6 +87,11 @@ VERBS: dict[str, VerbEntry] = {
         gettext_noop("Publish a model to HDFS, an object store or MLflow."),
         "publish",
     ),
+    "predict": VerbEntry(
+        _JOBS,
+        gettext_noop("Apply a function to the rows of an input, and write the results."),
+        "predict",
+    ),
     "rerun": VerbEntry(
         _JOBS,
         gettext_noop("Run a job again, from its job directory alone."),

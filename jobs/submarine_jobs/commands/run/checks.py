@@ -47,7 +47,27 @@ def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Findi
     ]
     if program.bundle is not None:
         found += _check_program(spec, program, frontend)
+        found += _check_packages(spec, program)
     return sorted(found, key=lambda item: str(item.level) != "error")
+
+
+def _check_packages(spec: JobSpec, program: Program) -> list[Finding]:
+    """Check that the Python of each role has the packages that the program needs."""
+    return [
+        Finding(
+            Level.ERROR,
+            "missing-package",
+            _("{python} does not have {module}, which the program needs.").format(
+                python=python, module=module
+            ),
+            fix=_(
+                "Install {module} there, or choose another environment with --python-env."
+            ).format(module=module),
+        )
+        for python in _interpreters(spec)
+        for module in program.packages
+        if _is_executable(python) and lacks_module(python, module)
+    ]
 
 
 def _check_tensorboard(spec: JobSpec) -> list[Finding]:

@@ -48,8 +48,15 @@ class CheckedRequest:
         return [item for item in self.findings if str(item.level) == "error"]
 
 
-def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
+def run_job(
+    options: RunOptions, frontend: Frontend, find: Callable[[], Program] | None = None
+) -> Outcome:
     """Run a job with ``options``.
+
+    Parameters
+    ----------
+    find
+        Returns the program; None: ``find_program``.
 
     Raises
     ------
@@ -61,18 +68,19 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
         If the cluster does not answer.
     """
     started = time.monotonic()
+    find = find or (lambda: find_program(options, frontend))
     check_options(options)
     config = frontend.config(options.config_options)
     if config.profile.backend is None:
         if options.program is not None:
             # A missing file is reported before a missing cluster.
-            find_program(options, frontend)
+            find()
         raise no_cluster()
     session = frontend.session(config)
     backend = session.backend()
     if not options.dry_run:
         backend.prepare()
-    program = find_program(options, frontend)
+    program = find()
     named = options if options.name is not None else replace(options, name=program.name)
     if named.resume_from is not None:
         earlier = session.job(named.resume_from)

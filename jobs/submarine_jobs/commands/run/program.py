@@ -37,6 +37,8 @@ class Program:
         Directory of its file; modules in it may be missing from the bundle.
     from_cells
         Whether it consists of the front end's collected cells.
+    packages
+        Modules that the Python of the job must have, though no file imports them.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Program:
     notebook: str | None = None
     directory: Path | None = None
     from_cells: bool = False
+    packages: tuple[str, ...] = ()
 
 
 def find_program(options: RunOptions, frontend: Frontend) -> Program:

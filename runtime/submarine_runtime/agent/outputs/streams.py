@@ -1,8 +1,8 @@
-"""Publish finished files of ``--save-output NAME=URI:stream`` while the program runs.
+"""Publish finished files of ``--save-output NAME=URI:stream`` or ``:parts`` while a program runs.
 
 The name of a file is the identity of a part: a part that is published is never published again,
 also after a restart of the task on another node. Each part appears by one rename, and then has an
-entry in ``_manifest/``.
+entry in ``_manifest/``. With ``parts`` they appear in the hidden directory, without entries.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from submarine_runtime.publication import (
     own_path,
     owner_of,
     part_path,
+    staging_path,
     walk,
 )
 from submarine_runtime.snapshots import (
@@ -69,6 +70,9 @@ class StreamUploader:
         self._config, self._store, self._output, self._scratch = config, store, output, scratch
         self._task, self._several, self._on_event = task, several, on_event
         self._root = scratch.saved_output(output.name)
+        self._target = output.uri
+        if output.parts:
+            self._target = staging_path(output.uri, config.record.job_id)
         self._published: dict[str, int] = {}
         self._unlisted: dict[str, dict[str, object]] = {}
         self._before: dict[str, FileState] = {}
@@ -87,9 +91,11 @@ class StreamUploader:
         StoreError
             If the file system does not answer, or the target belongs to another job.
         """
-        store, target = self._store, self._output.uri
+        store, target = self._store, self._target
         job = self._config.record.job_id
-        if owner_of(store, target) != job:
+        if self._output.parts:
+            store.make_directory(target)
+        elif owner_of(store, target) != job:
             if store.entries(target):
                 raise StoreError(_("{target} is not empty any more").format(target=target))
             store.make_directory(f"{target}/{MANIFEST}")
@@ -195,13 +201,18 @@ class StreamUploader:
         target = part_path(path, self._task, self._several)
         read: list[Any] = []
         blocks = self._reader.blocks([(path, state)], read)
-        self._store.put(f"{self._output.uri}/{target}", blocks, state.size)
+        place = f"{self._target}/{target}"
+        if self._output.parts and (there := self._store.stat(place)) and there.size != state.size:
+            raise StoreError(_("several tasks have written {path}").format(path=path))
+        self._store.put(place, blocks, state.size)
         self._published[path] = state.size
         self._unlisted[path] = {"bytes": state.size, "crc32": read[0].crc}
 
     def _list_parts(self) -> None:
         """Write the missing entries of the manifest."""
         config = self._config
+        if self._output.parts:
+            return
         for path, entry in list(self._unlisted.items()):
             target = part_path(path, self._task, self._several)
             run = {"task": self._task, "epoch": config.epoch, "attempt": config.attempt}

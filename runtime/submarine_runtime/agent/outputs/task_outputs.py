@@ -72,14 +72,14 @@ class TaskOutputs:
 
     def _prepare(self, output: NamedOutput) -> None:
         set_modes(self._store, output, self._config.record.job_id)
-        if output.stream:
+        if output.stream or output.parts:
             stream = StreamUploader(
                 self._config,
                 self._store,
                 output,
                 self._scratch,
                 self._task,
-                self._several,
+                self._several and not output.parts,
                 self._on_event,
             )
             stream.prepare()

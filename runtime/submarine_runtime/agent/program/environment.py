@@ -117,7 +117,7 @@ def program_environment(
     )
     for output in config.publish:
         variables[f"SUBMARINE_OUTPUT_{output.name}"] = scratch.saved_output(output.name)
-        if output.stream:
+        if output.stream or output.parts:
             variables[f"SUBMARINE_PUBLISHED_{output.name}"] = scratch.published_list(output.name)
     if config.spec.params:
         variables["SUBMARINE_PARAMS"] = scratch.path("params.json")

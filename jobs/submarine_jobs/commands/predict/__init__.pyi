@@ -1,0 +1,1 @@
+from .command import predict as predict
