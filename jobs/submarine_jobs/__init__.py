@@ -28,6 +28,7 @@ __all__ = [
     "list_jobs",
     "load",
     "open_session",
+    "predict",
     "put_data",
     "run",
 ]
@@ -86,6 +87,53 @@ def run(name: str, *, wait: bool = False, profile: str | None = None, **options:
         from submarine_jobs.python_api import run_from_python
 
         return run_from_python(open_session(profile), name, wait=wait, **options)
+
+
+def predict(
+    model: str | None,
+    data: Any = None,
+    *,
+    wait: bool = False,
+    profile: str | None = None,
+    **options: Any,
+) -> Any:
+    """Apply the function ``predict`` of a program to data, as ``submarine predict`` does.
+
+    Parameters
+    ----------
+    model
+        ``JOB``, ``JOB@VERSION`` or a URI; None: the program needs no model.
+    data
+        A URI, a dataset, a pandas or Spark DataFrame, or an Arrow table; None: see ``inputs``.
+    wait
+        Wait until the job has ended and raise JobFailedError unless it has succeeded. A frame
+        without ``output`` always waits.
+    profile
+        Cluster profile; None: the configured one.
+    options
+        ``output="hdfs:///data/scores"``, ``program="score.py"``, ``keys=["id"]``, ``worker=8``, ...
+        as ``submarine predict --help`` lists them, with ``_`` for ``-``.
+
+    Returns
+    -------
+    Job or frame
+        The job; for a frame without ``output`` the results, as a frame of the same kind.
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown or wrong; nothing was submitted.
+    RefusedError, ClusterError
+        If the cluster says no, or does not answer.
+    """
+    # cost: `import submarine_jobs` loads no other module.
+    from submarine_jobs.client import submitting
+
+    with submitting():
+        # cost: the command language with click.
+        from submarine_jobs.python_api import predict_from_python
+
+        return predict_from_python(open_session(profile), model, data, wait=wait, **options)
 
 
 def find_job(text: str, *, profile: str | None = None) -> Job:

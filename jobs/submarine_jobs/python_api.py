@@ -1,19 +1,21 @@
-"""``submarine_jobs.run``: convert keyword arguments to arguments of the command ``run``.
+"""``submarine_jobs.run`` and ``predict``: convert keyword arguments to arguments of the command.
 
 The command parses the values: ``memory="8G"`` has the meaning of ``--memory 8G``.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from submarine_jobs.commands.grammar import execute, grammar
-from submarine_jobs.datasets import Dataset
+from submarine_jobs.datasets import Dataset, is_frame, read_results, without_index
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
+from submarine_jobs.inputs import PREDICTIONS
 from submarine_jobs.options import format_param, quote_value
 from submarine_runtime.translation import _
 
@@ -42,10 +44,41 @@ class PythonFrontend(Frontend):
 
 def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) -> Job:
     """Submit a job described by keyword arguments; see ``submarine_jobs.run``."""
+    return _submitted(session, ["run", "--name", name], options, wait=wait)
+
+
+def predict_from_python(
+    session: Session, model: str | None, data: Any, *, wait: bool, **options: Any
+) -> Any:
+    """Submit a prediction; see ``submarine_jobs.predict``."""
+    for name in ("columns", "keys"):
+        if (value := options.get(name)) is not None and not isinstance(value, str):
+            options[name] = ",".join(value)
+    command = ["predict", *([] if model is None else [model])]
+    others = dict(options.pop("inputs", None) or {})
+    given = {} if data is None else {"data": without_index(data)}
+    frame = is_frame(data) and not options.get("output")
+    if not frame:
+        return _submitted(session, command, {**options, "inputs": {**given, **others}}, wait=wait)
+    storage, root = session.backend(options.get("backend")).job_root()
+    path = f"{root}/{PREDICTIONS}/{uuid.uuid4().hex}"
+    options["output"] = storage.url(path)
+    try:
+        _submitted(session, command, {**options, "inputs": {**given, **others}}, wait=True)
+        results = read_results(storage, path, data)
+    except BaseException:
+        storage.delete(path, recursive=True)
+        raise
+    if type(results).__module__.partition(".")[0] in ("pandas", "pyarrow"):
+        storage.delete(path, recursive=True)  # Spark reads it later.
+    return results
+
+
+def _submitted(session: Session, command: list[str], options: dict[str, Any], *, wait: bool) -> Job:
     values = dict(options.pop("values", None) or {})
     if inputs := options.get("inputs"):
         options["inputs"] = _input_uris(session, inputs, options.get("backend"))
-    words = ["run", "--name", name, *to_arguments(options, values)]
+    words = [*command, *to_arguments(options, values, command[0])]
     if session.profile.name not in ("default", ""):
         words[1:1] = ["--profile", session.profile.name]
     outcome = execute(words, PythonFrontend(session, values))
@@ -74,9 +107,11 @@ def _input_uris(session: Session, inputs: Mapping[str, Any], backend: str | None
     return uris
 
 
-def to_arguments(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+def to_arguments(
+    options: Mapping[str, Any], values: Mapping[str, Any], verb: str = "run"
+) -> list[str]:
     """Return the command-line arguments for ``options``."""
-    known = _known_options()
+    known = _known_options(verb)
     words: list[str] = []
     for key, value in options.items():
         if key in SPECIAL:
@@ -151,10 +186,10 @@ def _option_arguments(option: str, value: Any) -> list[str]:
     return [option, str(value)]
 
 
-def _known_options() -> dict[str, str]:
+def _known_options(verb: str) -> dict[str, str]:
     """Return the option of each keyword: ``python_env`` -> ``--python-env``."""
-    run = grammar().get_command(click.Context(grammar()), "run")
-    if run is None:
-        raise RuntimeError("the grammar has no verb run")
-    options = [opt for parameter in run.params for opt in parameter.opts]
+    command = grammar().get_command(click.Context(grammar()), verb)
+    if command is None:
+        raise RuntimeError(f"the grammar has no verb {verb}")
+    options = [opt for parameter in command.params for opt in parameter.opts]
     return {option.lstrip("-").replace("-", "_"): option for option in options if "--" in option}

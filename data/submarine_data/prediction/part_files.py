@@ -118,11 +118,10 @@ class PartWriter:
         self._writer.add_key_value_metadata({KEY: json.dumps(about, sort_keys=True)})
         self._writer.close()
         with open(self._hidden, "rb") as file:
-            found = _hashed(file)
+            found = read_part(self._name, file)
             os.fsync(file.fileno())
         os.rename(self._hidden, self._path)
-        schema = schema_text(self._schema)
-        return PartResult(self._name, self._rows, found[1], found[0], schema, metrics)
+        return found
 
     def discard(self) -> None:
         """Remove the unfinished file."""
@@ -169,33 +168,22 @@ class PartWriter:
         self._waiting, self._bytes = [], 0
 
 
-def read_part(name: str, source: BinaryIO, size: int) -> PartResult:
-    """Return what a published part contains.
+def read_part(name: str, source: BinaryIO) -> PartResult:
+    """Return what the file of a part contains.
 
     Parameters
     ----------
     source
         The file, opened at its start.
-    size
-        Its bytes.
     """
     parquet = require("pyarrow.parquet", "predict")
-    digest, count = _hashed(source)
-    source.seek(0)
-    metadata = parquet.read_metadata(source)
-    about = json.loads((metadata.metadata or {})[KEY.encode()])
-    schema = schema_text(metadata.schema.to_arrow_schema().remove_metadata())
-    return PartResult(name, about["rows"], count or size, digest, schema, about["metrics"])
-
-
-def schema_text(schema: Any) -> str:
-    """Return names and types of columns as one text."""
-    return ", ".join(f"{field.name}: {field.type}" for field in schema)
-
-
-def _hashed(file: Any) -> tuple[str, int]:
     digest, count = hashlib.sha256(), 0
-    for block in iter(lambda: file.read(_BLOCK), b""):
+    for block in iter(lambda: source.read(_BLOCK), b""):
         digest.update(block)
         count += len(block)
-    return digest.hexdigest(), count
+    source.seek(0)
+    opened = parquet.ParquetFile(source)
+    about = json.loads(opened.metadata.metadata[KEY.encode()])
+    # With the types of Arrow, which differ from those that the columns of Parquet would have.
+    schema = ", ".join(f"{field.name}: {field.type}" for field in opened.schema_arrow)
+    return PartResult(name, about["rows"], count, digest.hexdigest(), schema, about["metrics"])

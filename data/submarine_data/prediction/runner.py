@@ -202,7 +202,7 @@ class _Worker:
         """Return what a part of an earlier attempt contains."""
         uri = self._uri(part.name, self._rank)
         with file_system_of(uri).open(uri) as file:
-            return read_part(part.name, file, 0)
+            return read_part(part.name, file)
 
     def _summary(self, rank: int) -> list[PartResult]:
         uri = self._uri(summary_name(rank), rank)

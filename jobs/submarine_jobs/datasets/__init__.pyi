@@ -3,6 +3,11 @@ from .dataset import (
     Sample as Sample,
     check_dataset_name as check_dataset_name,
 )
+from .frames import (
+    is_frame as is_frame,
+    read_results as read_results,
+    without_index as without_index,
+)
 from .putting import put_value as put_value
 from .references import REFERENCE as REFERENCE, resolve_datasets as resolve_datasets
 from .staging import StagedContent as StagedContent

@@ -20,6 +20,7 @@ from .locations import (
     scheme_of as scheme_of,
     without_user as without_user,
 )
+from .output_targets import PREDICTIONS as PREDICTIONS
 from .stored_paths import (
     NO_STORE_PATHS as NO_STORE_PATHS,
     StorePaths as StorePaths,
