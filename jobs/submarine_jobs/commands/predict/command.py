@@ -101,9 +101,9 @@ def _renamed(error: UsageError) -> UsageError:
     """Return an error about ``--save-output`` as one about ``--output``."""
 
     def words(text: str) -> str:
-        for known in (f"--save-output {OUTPUT}", f"--save-output '{OUTPUT}"):
-            text = text.replace(known, "--output" if known[-1] != "'" else "--output '")
-        return text.replace(f"{OUTPUT}=", "").replace("NAME=URI", "URI")
+        for before in (f"--save-output {OUTPUT}=", f"--save-output '{OUTPUT}="):
+            text = text.replace(before, "--output '" if "'" in before else "--output ")
+        return text.replace(f"--save-output {OUTPUT}", "--output").replace("NAME=URI", "URI")
 
     if "--save-output" not in f"{error.message}{error.fix}":
         return error
