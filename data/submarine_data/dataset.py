@@ -295,6 +295,11 @@ class Dataset(Epochs[Batch]):
                     return batch.slice(0, self._batch_size)
         return None
 
+    @property
+    def format(self) -> str:
+        """Name of the files' format."""
+        return self._format.name
+
     # For converters
 
     def items(self, epoch: int, position: Position, worker: int, workers: int) -> Iterator[Item]:

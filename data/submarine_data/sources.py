@@ -58,9 +58,12 @@ def find_sources(uris: str | Sequence[str], partitions: bool = True) -> list[Sou
     files = list(entries.values())
     if not files:
         raise DataError(_("There are no files in {uris}.").format(uris=", ".join(given)))
-    if not partitions:
-        return [Source(file, {}) for file in files]
-    return _with_partitions(files)
+    return sources_of(files, partitions)
+
+
+def sources_of(files: Sequence[FileEntry], partitions: bool = True) -> list[Source]:
+    """Return files that were listed before, with their partitions; see ``find_sources``."""
+    return _with_partitions(files) if partitions else [Source(file, {}) for file in files]
 
 
 def selected(sources: Sequence[Source], conditions: Sequence[Predicate]) -> list[Source]:

@@ -82,6 +82,29 @@ def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
             raise damaged(split.file, f"byte {position}", exc) from exc
 
 
+def raw_lines(split: Split, size: int) -> Iterator[bytes]:
+    """Yield the lines that start in a range as they are, about ``size`` bytes of them at a time.
+
+    The last line of a file gets a line feed if it has none.
+    """
+    with open_decompressed(split.file) as source:
+        position = split.start
+        try:
+            if position:
+                source.seek(position - 1)
+                position += len(source.readline()) - 1
+            while split.end is None or position < split.end:
+                block = source.read(size if split.end is None else min(size, split.end - position))
+                if not block:
+                    return
+                if not block.endswith(b"\n"):
+                    block += source.readline()
+                position += len(block)
+                yield block if block.endswith(b"\n") else block + b"\n"
+        except DECOMPRESSION_ERRORS as exc:
+            raise damaged(split.file, f"byte {position}", exc) from exc
+
+
 def _lines(source: BinaryIO, left: int | None) -> list[bytes]:
     """Return lines that start in the next ``left`` bytes."""
     if left == 1:

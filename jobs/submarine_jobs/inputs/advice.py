@@ -22,7 +22,8 @@ class FreeDisk(NamedTuple):
 class TaskInput(NamedTuple):
     """What one task gets of an input: number of files and bytes; None: not known.
 
-    ``mode`` is ``download``, ``shard``, ``list`` or ``mount``.
+    ``mode`` is ``download``, ``shard``, ``list``, ``mount`` or ``stream``, where the number of
+    files is that of all tasks.
     """
 
     task: str

@@ -75,7 +75,7 @@ def listed(item: NamedInput, place: Place) -> Listing:
         else:
             found, directory = _matches(item, place, store)
             single = False
-    if item.mode == "list":
+    if item.mode in ("list", "stream"):
         found = [file for file in found if single or not is_metadata(file.path)]
     if not found and not single:
         raise UsageError(

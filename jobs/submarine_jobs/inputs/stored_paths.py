@@ -246,7 +246,7 @@ class _Resolver:
 
     def _remote(self, item: NamedInput, place: RemotePlace) -> NamedInput:
         """Return an input that the job's own fsspec reads; it is listed in the container."""
-        if item.shard and scheme_of(item.uri) in WEB:
+        if item.shard and item.mode != "stream" and scheme_of(item.uri) in WEB:
             _check_single(self._spec, item, Listing([], True, ""), place.uri)
         self._sources[item.name] = InputSource(url=place.uri)
         return item
@@ -262,7 +262,7 @@ class _Resolver:
         files = [
             SourceFile(file.path, file.size, f"{directory}/{file.path}") for file in snapshot.files
         ]
-        if item.mode == "list":
+        if item.mode in ("list", "stream"):
             files = [file for file in files if not is_metadata(file.path)]
         self._add(item, Listing(files, False, f"{directory}/"), self._storage.prefix)
         if not item.shard:
@@ -300,7 +300,12 @@ def _magic(path: str) -> int:
 
 def _check_single(spec: JobSpec, item: NamedInput, listing: Listing, url: str) -> None:
     """Refuse to divide one file."""
-    if listing.single and item.shard and len(tasks_sharing(spec, item)) > 1:
+    if (
+        listing.single
+        and item.shard
+        and item.mode != "stream"
+        and len(tasks_sharing(spec, item)) > 1
+    ):
         raise UsageError(
             _(
                 "--input {item}: {url} is one file, and :{mode} divides the files of a directory."
@@ -335,6 +340,11 @@ def inputs_of_tasks(
                 found.append(TaskInput(member.task, one.name, None, None, one.word))
                 continue
             part = shard_of_task(member.task, sharing) if sharing else WHOLE
+            if one.mode == "stream":
+                read = files if part.count else []
+                size = sum(file.size for file in read) // max(1, part.count)
+                found.append(TaskInput(member.task, one.name, len(read), size, one.word))
+                continue
             if part.count not in parts_of_input:
                 metadata = one.mode != "list"
                 parts_of_input[part.count] = divide(files, part.count, metadata=metadata)

@@ -31,6 +31,13 @@ from submarine_jobs.model import (
     parse_timeout,
 )
 from submarine_jobs.options.declaration import ValueType
+from submarine_jobs.options.stream_words import (
+    MODES,
+    SHARED,
+    STREAM,
+    complete_input,
+    parse_stream_words,
+)
 from submarine_jobs.outputs import parse_names
 from submarine_runtime.protocol import OVERWRITE
 from submarine_runtime.translation import _
@@ -52,9 +59,6 @@ _NO_SECRETS = re.compile(
     r"|RANK|LOCAL_RANK|WORLD_SIZE|(?:CUDA|NCCL|GLOO|DMLC|HOROVOD|OMPI)_.*"
 )
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
-#: The modes of ``--input``; those of ``SHARED`` divide the files and may name roles.
-MODES = ("download", "shard", "list", "mount")
-_SHARED = ("shard", "list")
 #: Begins the name of a dataset (``datasets.references``), which is no mode.
 _DATASET = "data:"
 _MODE = re.compile(r":([a-z][a-z_-]*)(?:=([^/:]*))?\Z")
@@ -243,7 +247,7 @@ def _mode(uri: str) -> re.Match[str] | None:
 
 
 def parse_input(text: str) -> NamedInput:
-    """Parse ``NAME=URI[:MODE[=ROLE,...]]``; only ``shard`` and ``list`` have roles.
+    """Parse ``NAME=URI[:MODE[=ROLE,...]]``; ``shard``, ``list`` and ``stream`` have roles.
 
     Raises
     ------
@@ -259,14 +263,14 @@ def parse_input(text: str) -> NamedInput:
             _("--input {text!r} is not NAME=URI[:MODE].").format(text=text[:60]),
             _("Write for example --input train=hdfs:///data/train:shard."),
         )
-    if mode not in MODES or (words is not None and mode not in _SHARED):
+    if mode not in MODES or (words is not None and mode not in SHARED):
         raise UsageError(
             _("--input {name}: {mode!r} is not a mode.").format(
                 name=name, mode=text.rpartition(":")[2][:40]
             ),
             _(
-                "The modes are {modes}, and :shard=ROLE,... and :list=ROLE,...; behind a name that "
-                "ends like one write :download."
+                "The modes are {modes}, and :shard=ROLE,..., :list=ROLE,... and "
+                ":stream=WORD,...; behind a name that ends like one write :download."
             ).format(modes=", ".join(f":{word}" for word in MODES)),
         )
     if ".." in unquote(uri).split("/"):
@@ -276,7 +280,9 @@ def parse_input(text: str) -> NamedInput:
             ),
             _("Write the address without it."),
         )
-    roles = tuple(dict.fromkeys(words.split(","))) if words is not None else ()
+    given = list(dict.fromkeys(words.split(","))) if words is not None else []
+    options = [word for word in given if mode == STREAM and "=" in word]
+    roles = tuple(word for word in given if word not in options)
     for role in roles:
         if not _ROLE.match(role):
             raise UsageError(
@@ -285,16 +291,22 @@ def parse_input(text: str) -> NamedInput:
                 ),
                 _("Write for example --input train=hdfs:///data/train:shard=chief,worker."),
             )
-    shared = mode in _SHARED
-    return NamedInput(name, uri, shared, roles, "download" if mode == "shard" else mode)
+    return NamedInput(
+        name,
+        uri,
+        mode in SHARED,
+        roles,
+        "download" if mode == "shard" else mode,
+        parse_stream_words(name, options),
+    )
 
 
 def format_input(item: NamedInput) -> str:
-    """Return ``NAME=URI[:MODE[=ROLE,...]]``."""
+    """Return ``NAME=URI[:MODE[=ROLE,...]]``, with the words of a stream behind its roles."""
     plain = item.word == "download" and not _mode(item.uri)
     mode = "" if plain else f":{item.word}"
-    roles = "=" + ",".join(item.shard_roles) if item.shard_roles else ""
-    return f"{item.name}={item.uri}{mode}{roles}"
+    words = ",".join((*item.shard_roles, *item.options))
+    return f"{item.name}={item.uri}{mode}{'=' if words else ''}{words}"
 
 
 def parse_save_output(text: str) -> NamedOutput:
@@ -567,7 +579,7 @@ PARAM = ValueType("parameter", parse_param, lambda pair: format_param(*pair))
 LOCALIZATION = ValueType("localization", parse_localization, format_localization)
 FILE = ValueType("file", parse_file, format_target)
 ARCHIVE = ValueType("archive", parse_archive, format_target)
-INPUT = ValueType("input", parse_input, format_input)
+INPUT = ValueType("input", parse_input, format_input, complete=complete_input)
 SAVE_OUTPUT = ValueType("output", parse_save_output, format_save_output)
 WITH = _names("--with")
 RETURN = _names("--return")

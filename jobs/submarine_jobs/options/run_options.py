@@ -192,7 +192,7 @@ class RunOptions:
         INPUT,
         metavar="NAME=URI[:MODE]",
         heading="Data",
-        help="Data of the program; MODE is download, shard, list or mount; repeatable.",
+        help="Data of the program; MODE is download, shard, list, mount or stream; repeatable.",
     )
     input_path: str | None = option(
         "--input_path", metavar="URI", help="Input; replaces %input_path%."

@@ -155,6 +155,7 @@ def spec_from_options(
     )
     spec = fill_spec(resolve_roles(spec))
     _check_shards(spec)
+    _check_streams(spec)
     return spec
 
 
@@ -228,6 +229,28 @@ def _check_shards(spec: JobSpec) -> None:
                     mode=item.word, names=names[0]
                 ),
             )
+
+
+def _check_streams(spec: JobSpec) -> None:
+    """Reject a second stream for standard input, and streams of tasks with several processes."""
+    streams = [item for item in spec.inputs if item.mode == "stream"]
+    to_stdin = [item.name for item in streams if "to=stdin" in item.options]
+    if len(to_stdin) > 1:
+        raise UsageError(
+            _("--input {first} and --input {second} both have to=stdin.").format(
+                first=to_stdin[0], second=to_stdin[1]
+            ),
+            _("Leave it out of one of them: a named pipe is the default."),
+        )
+    several = next((role for role in spec.roles if role.processes > 1), None)
+    if streams and several is not None:
+        raise UsageError(
+            _(
+                "--input {name}: one process can read a stream, and each task of {role} starts "
+                "{count}."
+            ).format(name=streams[0].name, role=several.name, count=several.processes),
+            _("Use :shard, or submarine_data in the program."),
+        )
 
 
 def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str | None]:

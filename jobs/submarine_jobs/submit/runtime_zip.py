@@ -42,6 +42,7 @@ _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
+        "agent/program/input_streams",
         "coordinator/job_directory/job_outputs",
     )
 )

@@ -200,7 +200,9 @@ class _Submit(Generic[JobT]):
         # The zip takes a second: build it before the intent makes the job visible.
         runtime_path = f"{self.root}/{layout.RUNTIME_CACHE}/{runtime_name()}"
         data_path = None
-        if uses_data(_python_files(bundle), [role.command or "" for role in self.spec.roles]):
+        streams = any(item.mode == "stream" for item in self.spec.inputs)
+        commands = [role.command or "" for role in self.spec.roles]
+        if streams or uses_data(_python_files(bundle), commands):
             data_path = f"{self.root}/{layout.RUNTIME_CACHE}/{data_zip().name}"
         files = {
             layout.SPEC: self.spec.to_bytes(),

@@ -11,7 +11,7 @@ import signal
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.agent import outputs
+from submarine_runtime.agent import outputs, program
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
     Ending,
@@ -127,6 +127,15 @@ class Attempt:
         self.outputs: outputs.TaskOutputs | None = None
         if config.publish:
             self.outputs = outputs.TaskOutputs(config, store, scratch, self.task, status.event)
+        #: The inputs with mode ``stream``; None without any.
+        self.streams: program.InputStreams | None = None
+        if any(one.mode == "stream" for one in config.fetch):
+            self.streams = program.InputStreams(
+                config,
+                store,
+                scratch,
+                lambda kind, detail, data: status.event(kind, detail, data=data),
+            )
         self._syncing = SyncThread(
             store,
             scratch,
@@ -140,6 +149,7 @@ class Attempt:
             copies=self.copies,
             report=report,
             is_running=self._program_is_running,
+            streams=self.streams,
         )
 
     def _program_is_running(self) -> bool:
@@ -184,7 +194,7 @@ class Attempt:
             return None
 
         return restore_checkpoints(
-            self._store, self._scratch, config, self.task, order, self._status
+            self._store, self._scratch, config, self.task, order, self._status, self.streams
         )
 
     def order(self, order: Mapping[str, Any]) -> None:
@@ -228,7 +238,9 @@ class Attempt:
             served = setup.rendezvous == "helper"
             address = next(one.address for one in self._members if one.task == self.task)
             self.port_use = PortUse(address, ports.ports[0], served, self._on_rendezvous)
-        failed = start_program(
+        streams = self.streams
+        failed = streams and streams.start(setup, resources, self._guard)
+        failed = failed or start_program(
             config, self._scratch, self._logs, wakeup, self._hold, setup, resources, self._guard
         )
         if failed is not None:
@@ -264,6 +276,10 @@ class Attempt:
         from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
+        streams = self.streams
+        requested = end_request
+        if streams is not None:
+            end_request = lambda: streams.problem() or requested()  # noqa: E731
         words = () if alone else tuple(setting_of(self.config.spec.framework, "ADDRESS_IN_USE"))
         try:
             ending = monitor_program(
@@ -278,6 +294,8 @@ class Attempt:
                 port_messages=words,
                 port_use=self.port_use,
             )
+            if streams is not None:
+                ending = streams.ending(ending)
         finally:
             self._end_helpers()
         if self._fenced:
@@ -369,6 +387,8 @@ class Attempt:
         return {stream: log.length() for stream, log in self.log_shippers.items()}
 
     def _end_helpers(self) -> None:
+        if self.streams is not None:
+            self.streams.end()
         if self._helpers is not None:
             self._helpers.end()
         if self._guard is not None:
@@ -382,6 +402,7 @@ def restore_checkpoints(
     task: str,
     order: Mapping[str, Any] | None,
     status: Status,
+    streams: program.InputStreams | None = None,
 ) -> Ending | None:
     """Restore checkpoints; return the ending if they exist and cannot be restored.
 
@@ -395,6 +416,8 @@ def restore_checkpoints(
             done = restore(store, scratch, config, task, task)
         else:
             done = restore_chosen(store, scratch, config, task, order)
+        if streams is not None:
+            streams.resume(done.began)
     except (DamagedError, NotFoundError) as exc:
         detail = _("The restore point could not be restored: {error}.").format(error=exc)
         return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)

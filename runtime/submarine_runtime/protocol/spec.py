@@ -110,11 +110,14 @@ class NamedInput:
         A file, a directory, a pattern of names, or ``@`` and a text file with one URI per line.
     shard
         Whether the files are divided among the tasks of ``shard_roles`` (``:shard=ROLE,...``);
-        empty: see ``frameworks.sharding_tasks``. True for ``:shard`` and ``:list``.
+        empty: see ``frameworks.sharding_tasks``. True for ``:shard``, ``:list`` and ``:stream``.
     mode
         ``download`` (``:shard`` too): the files are fetched before the start, and the value is
         their local path. ``list``: the value is the path of a file with the URIs of this task's
-        files. ``mount``: the value is the URI.
+        files. ``mount``: the value is the URI. ``stream``: the value is the path of a named pipe
+        with this task's records, or ``-`` for standard input.
+    options
+        Words of ``:stream=WORD,...`` that are not roles: ``epochs=3``.
     """
 
     name: str
@@ -122,6 +125,7 @@ class NamedInput:
     shard: bool = False
     shard_roles: tuple[str, ...] = ()
     mode: str = "download"
+    options: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:

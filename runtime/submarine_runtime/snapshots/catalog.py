@@ -189,7 +189,7 @@ def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> StoredFiles:
             StoredFile(f.path, f"{place}/{f.data}", f.size, f.offset, f.crc, f.modified_ns)
             for f in manifest.files
         ]
-        found = [StoredFiles(shown, pieces)]
+        found = [StoredFiles(shown, pieces, manifest)]
     if not found:
         raise NotFoundError(_("there is nothing at {job} for {task}").format(job=job, task=task))
     return found[0]

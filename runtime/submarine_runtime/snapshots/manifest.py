@@ -51,6 +51,9 @@ class Manifest:
         Newest round at which it was still the newest snapshot; 0: none.
     steps
         Name of a metadata file -> the step that a library wrote to it.
+    began
+        When the program began to write the newest checkpoint in it, seconds since the epoch; 0: not
+        known. Streams continue there (``agent.program.input_streams``).
     """
 
     number: int
@@ -60,6 +63,7 @@ class Manifest:
     round: int = 0
     answered: int = 0
     steps: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    began: float = 0.0
 
     def to_bytes(self) -> bytes:
         """Return JSON."""

@@ -52,11 +52,14 @@ class Restoration:
         Number of files and bytes.
     skipped
         One sentence for each incomplete snapshot.
+    began
+        ``Manifest.began`` of the checkpoints; 0: not known.
     """
 
     source: str = ""
     files: int = 0
     bytes: int = 0
+    began: float = 0.0
     skipped: list[str] = field(default_factory=list)
 
 
@@ -210,6 +213,8 @@ def _put_part(
     if left_out:
         _name_remaining(root, files)
     restored.source = found.name
+    if found.manifest is not None and not left_out:
+        restored.began = found.manifest.began
     restored.files += len(files)
     restored.bytes += sum(piece.size for piece in files)
 
@@ -265,6 +270,8 @@ def _put(
             _("The {candidate} was skipped: {error}.").format(candidate=candidate.name, error=exc)
         )
         return False
+    if part == layout.CHECKPOINTS and candidate.manifest is not None:
+        restored.began = candidate.manifest.began
     restored.files += len(candidate.files)
     restored.bytes += sum(file.size for file in candidate.files)
     return True

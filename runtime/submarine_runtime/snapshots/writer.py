@@ -98,6 +98,7 @@ class SnapshotWriter:
         self._held: frozenset[int] = frozenset()
         self.number = 0
         self.round = 0
+        self.began = 0.0
         self.newest: Manifest | None = None
 
     def publish(self, files: Mapping[str, FileState]) -> int:
@@ -121,7 +122,9 @@ class SnapshotWriter:
         entries = {state: self._saved[state] for state in files.values()}
         listed = tuple(replace(entries[state], path=path) for path, state in sorted(files.items()))
         steps = self._steps(files)
-        manifest = Manifest(self.number, time.time(), listed, round=self.round, steps=steps)
+        manifest = Manifest(
+            self.number, time.time(), listed, round=self.round, steps=steps, began=self.began
+        )
         self._store.publish(self._name(self.number), manifest.to_bytes())
         self._saved, self.newest = entries, manifest
         self._kept.append((self.number, frozenset(saved.data for saved in listed)))

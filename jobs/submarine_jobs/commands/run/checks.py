@@ -44,6 +44,7 @@ def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Findi
         *_check_tensorboard(spec),
         *_check_shards(spec),
         *_check_remote_inputs(spec),
+        *_check_streams(spec),
     ]
     if program.bundle is not None:
         found += _check_program(spec, program, frontend)
@@ -88,16 +89,39 @@ def _check_tensorboard(spec: JobSpec) -> list[Finding]:
     ]
 
 
-def _check_remote_inputs(spec: JobSpec) -> list[Finding]:
-    """Check that the job's Python has fsspec and its implementation for remote inputs."""
-    found = []
-    pythons = {
+def _check_streams(spec: JobSpec) -> list[Finding]:
+    """Check that the job's Python has pyarrow for streams of Arrow frames."""
+    return [
+        Finding(
+            Level.ERROR,
+            "missing-pyarrow",
+            _("--input {name}: {python} does not have pyarrow, which frame=arrow needs.").format(
+                name=item.name, python=python
+            ),
+            fix=_("Install pyarrow in the job's environment, or leave frame=arrow out."),
+        )
+        for item in spec.inputs
+        if "frame=arrow" in item.options
+        for python in sorted(_pythons(spec))
+        if _is_executable(python) and lacks_module(python, "pyarrow")
+    ]
+
+
+def _pythons(spec: JobSpec) -> set[str]:
+    """Return the interpreters of the job's programs."""
+    return {
         sys.executable
         if (role.python_env or spec.python_env) == "auto"
         else role.python or spec.python
         for role in spec.roles
         if not is_tensorboard(role)
     }
+
+
+def _check_remote_inputs(spec: JobSpec) -> list[Finding]:
+    """Check that the job's Python has fsspec and its implementation for remote inputs."""
+    found = []
+    pythons = _pythons(spec)
     for item in spec.inputs:
         module = REMOTE.get(scheme_of(item.uri))
         if module is None or item.mode == "mount":

@@ -193,7 +193,8 @@ def _bundle(spec: JobSpec, program: Program) -> list[str]:
     bundle = program.bundle
     files = bundle.files if bundle is not None else {}
     data = []
-    if uses_data(files, [role.command or "" for role in spec.roles]):
+    streams = any(item.mode == "stream" for item in spec.inputs)
+    if streams or uses_data(files, [role.command or "" for role in spec.roles]):
         data = [_("Library     submarine_data comes with the job")]
     if bundle is None:
         return [*data, _("Bundle      none")]

@@ -125,6 +125,9 @@ class TaskRun:
         context.ports.hold()
         self.phase = "ended"
         saved_outputs = {"hints": context.status.hints, **self.saved_outputs()}
+        if attempt.streams is not None and attempt.streams.sentences:
+            warnings = [*saved_outputs.get("warnings", ()), *attempt.streams.sentences]
+            saved_outputs["warnings"] = warnings
         line = ended_line(
             ending, self.epoch, self.attempt_number, attempt.log_lengths(), saved_outputs
         )

@@ -18,6 +18,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Callable, Mapping, NamedTuple, Sequence
 
+from submarine_runtime.agent import program
 from submarine_runtime.agent.preparation.remote_files import (
     RemoteError,
     fetch_remote,
@@ -141,6 +142,8 @@ class _Fetch:
         """Add the files of an input, or write the list of their URIs; return the variable."""
         source = self._config.sources.get(one.name) or InputSource()
         files, single = self._list(one, source)
+        if one.mode == "stream":
+            return self._stream(one, source, files, part)
         if single and part.count > 1:
             raise InputError(
                 _(
@@ -165,6 +168,15 @@ class _Fetch:
             target = os.path.join(root, *file.path.split("/"))
             self._requests.setdefault(prefix, []).append(FileRequest(place, target, file.size))
         return os.path.join(root, files[0].path) if single and files else root
+
+    def _stream(
+        self, one: NamedInput, source: InputSource, files: Sequence[SourceFile], part: Shard
+    ) -> str:
+        # Paths of the local backend's store: its URL would need quoting.
+        prefix = "" if self._config.store.kind == "local" else source.url
+        found = [(prefix * (f.source[:1] == "/") + f.source, f.size) for f in files]
+        place = (part.index, part.count)
+        return program.prepare_stream(self._config, self._scratch, one, place, found)
 
     def fetch(self) -> None:
         """Fetch the added files, from one store after the other."""

@@ -14,6 +14,7 @@ from .environment import (
     secret_values as secret_values,
 )
 from .helpers import HelperError as HelperError, HelperProcesses as HelperProcesses
+from .input_streams import InputStreams as InputStreams, prepare_stream as prepare_stream
 from .monitor import monitor_program as monitor_program
 from .process import Program as Program
 from .start import (

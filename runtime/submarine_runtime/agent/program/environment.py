@@ -39,19 +39,22 @@ class ProgramResources:
     Parameters
     ----------
     inputs
-        NAME -> local path of each fetched input.
+        NAME -> local path of each fetched input, and its pipe or ``-`` in mode ``stream``.
     variables
         Variables for the task's GPUs.
     tasks
         Number of tasks of the role.
     ports
         Ports that are reserved for the program.
+    stdin
+        Descriptor for the program's standard input, closed after its start; -1: none.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     tasks: int = 1
     ports: tuple[int, ...] = ()
+    stdin: int = -1
 
 
 def program_environment(

@@ -27,6 +27,8 @@ class Program:
         harmless.
     guard
         The guard of its helpers; None: a new one.
+    stdin
+        Descriptor of its standard input; -1: empty.
 
     Raises
     ------
@@ -42,6 +44,7 @@ class Program:
         stdout: str,
         stderr: str,
         guard: Guard | None = None,
+        stdin: int = -1,
     ) -> None:
         self._groups: frozenset[int] = frozenset()
         self._signals: set[int] = set()
@@ -53,7 +56,7 @@ class Program:
                     list(command),
                     cwd=directory,
                     env=dict(environment),
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.DEVNULL if stdin < 0 else stdin,
                     stdout=out,
                     stderr=err,
                     start_new_session=True,

@@ -93,10 +93,15 @@ def start_program(
                     logs["stdout"],
                     logs["stderr"],
                     guard,
+                    resources.stdin,
                 )
             )
     except ValueError as exc:
         return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
     except OSError as exc:
         return system_ending(exc)
+    finally:
+        if resources.stdin >= 0:
+            os.close(resources.stdin)
+            resources.stdin = -1
     return None

@@ -70,6 +70,9 @@ class DirectorySync:
         self.number = 0
         self.files = 0
         self.scan_seconds = 0.0
+        #: ``checkpoint_began`` of ``preparation.input_streams``; None: the time is not needed.
+        self.time_of: Callable[..., float] | None = None
+        self._quiet = 0.0
         self._links = links
         self._root = links.root
         self.writer = writer
@@ -85,6 +88,7 @@ class DirectorySync:
     def begin(self) -> None:
         """Scan the directory before the program starts: its files were restored from a snapshot."""
         try:
+            self._quiet = time.time()
             self._published = self._before = self._scan()
         except OSError:
             return
@@ -108,8 +112,10 @@ class DirectorySync:
         ChangedError, StoreError, OSError
             It was not taken; ``OSError`` if the directory cannot be scanned.
         """
-        began, spent = time.monotonic(), time.thread_time()
+        began, spent, now = time.monotonic(), time.thread_time(), time.time()
         files = self._scan()
+        if files == self._published:
+            self._quiet = now
         self.scan_seconds = time.thread_time() - spent
         before, self._before = self._before, files
         self._empty = self._empty and not files
@@ -204,6 +210,11 @@ class DirectorySync:
     def _send(self, files: dict[str, FileState], mirror_only: bool) -> int:
         sent = 0
         if files != self._published and not mirror_only:
+            if self.time_of is not None:
+                began = self.time_of(
+                    files, self._published, self._quiet, self._links.path_of, self.writer
+                )
+                self.writer.began = began or self.writer.began
             sent += self.writer.publish(files)
             self._published = files
             self.number += 1

@@ -77,6 +77,8 @@ class SyncThread:
     is_running
         Returns whether the program runs and its end was not requested. Otherwise a file may be
         incomplete although no process has it open.
+    streams
+        ``agent.program.InputStreams``, whose positions are saved; None: the task has no streams.
     """
 
     def __init__(
@@ -94,8 +96,9 @@ class SyncThread:
         copies: ChiefCheckpoints | None = None,
         report: Callable[[dict[str, Any]], None] | None = None,
         is_running: Callable[[], bool] = lambda: True,
+        streams: Any = None,
     ) -> None:
-        self._report = report
+        self._report, self._streams = report, streams
         self._orders: deque[Mapping[str, Any]] = deque(maxlen=MAX_ORDERS)
         self._round_wanted = 0
         self._store = store
@@ -114,6 +117,7 @@ class SyncThread:
             own = copies.own if copies is not None and part == layout.CHECKPOINTS else dict
             patience = 3 * self._interval
             self._parts[part] = DirectorySync(links, part, writer, patience, own, is_running)
+            self._parts[part].time_of = None if streams is None else streams.checkpoint_began
             if part == layout.CHECKPOINTS and config.checkpoint_path:
                 base = base_of(config.checkpoint_path, task, chief)
                 name = f"{config.record.job_id}-{layout.attempt_name(epoch, attempt)}"
@@ -282,6 +286,8 @@ class SyncThread:
 
     def _round(self) -> None:
         """Scan all directories and upload what is complete."""
+        if self._streams is not None:
+            self._streams.ship()
         for part in self._parts.values():
             self._sync_part(part)
         if self._round_wanted and not self._parts[layout.CHECKPOINTS].busy:
@@ -314,6 +320,8 @@ class SyncThread:
 
     def _last_round(self) -> None:
         """Synchronize a last time, after the end of the program."""
+        if self._streams is not None:
+            self._streams.ship()
         for part in self._parts.values():
             # A process that the program left behind may still write: keep the last snapshot then.
             before = part.number

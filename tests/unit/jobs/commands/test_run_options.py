@@ -330,6 +330,9 @@ def test_python_says_the_same_as_words() -> None:
     assert parsed.inputs == (NamedInput("train", "hdfs:///d", shard=True),)
 
 
+_F = ("frame", "format")
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -340,6 +343,13 @@ def test_python_says_the_same_as_words() -> None:
         (["--policy", "a"], {"all", "any"}),
         (["--evaluator_l"], {"--evaluator_launch_cmd"}),
         (["--framework", "tens"], {"tensorflow"}),
+        (["--input", "T=hdfs:///d:s"], {"T=hdfs:///d:shard", "T=hdfs:///d:stream"}),
+        (["--input", "T=/a:b:d"], {"T=/a:b:download"}),
+        (["--input", "T=data:"], set()),
+        (["--input", "T=data:d:m"], {"T=data:d:mount"}),
+        (["--input", "T=/d:stream=epochs=2,f"], {f"T=/d:stream=epochs=2,{w}=" for w in _F}),
+        (["--input", "T=/d:stream=frame=a"], {"T=/d:stream=frame=arrow"}),
+        (["--input", "T=/d:stream=format=pa"], {"T=/d:stream=format=parquet"}),
     ],
 )
 def test_tab_knows_the_words_of_roles(words: list[str], offered: set[str]) -> None:

@@ -19,8 +19,9 @@ from submarine_jobs.options.option_values import format_input, parse_input
 from submarine_jobs.storage import LocalStorage, WebHdfsStorage, hdfs_storage
 from tests.local.data.data_files import write
 
-_WORDS = st.sampled_from(["", ":shard", ":list", ":mount", ":download"])
+_WORDS = st.sampled_from(["", ":shard", ":list", ":mount", ":download", ":stream"])
 _ROLES = st.sampled_from(["", "=worker", "=chief,worker"])
+_STREAM = st.sampled_from(["", "=epochs=2", "=worker,ahead=64k", "=shuffle=0,to=stdin", "=a=1"])
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,18 @@ _ROLES = st.sampled_from(["", "=worker", "=chief,worker"])
         ("T=@hdfs://nn:8020/d:mount", NamedInput("T", "@hdfs://nn:8020/d", mode="mount")),
         ("T=hdfs://nn:8020/d", NamedInput("T", "hdfs://nn:8020/d")),
         ("T=/a:b:download", NamedInput("T", "/a:b")),
+        ("T=/d:stream", NamedInput("T", "/d", True, mode="stream")),
+        (
+            "T=/d:stream=epochs=03,worker,ahead=2M,frame=arrow",
+            NamedInput(
+                "T",
+                "/d",
+                True,
+                ("worker",),
+                "stream",
+                ("epochs=3", f"ahead={2 << 20}", "frame=arrow"),
+            ),
+        ),
     ],
 )
 def test_modes_of_an_input(text: str, expected: NamedInput) -> None:
@@ -41,9 +54,15 @@ def test_modes_of_an_input(text: str, expected: NamedInput) -> None:
 
 
 @settings(max_examples=40)
-@given(st.text("ab:09@/ é", min_size=1, max_size=12).map("hdfs://nn:8020/".__add__), _WORDS, _ROLES)
-def test_an_input_is_parsed_as_it_is_written(uri: str, mode: str, roles: str) -> None:
-    text = f"T={uri}{mode}{roles if mode in (':shard', ':list') else ''}"
+@given(
+    st.text("ab:09@/ é", min_size=1, max_size=12).map("hdfs://nn:8020/".__add__),
+    _WORDS,
+    _ROLES,
+    _STREAM,
+)
+def test_an_input_is_parsed_as_it_is_written(uri: str, mode: str, roles: str, words: str) -> None:
+    behind = {":shard": roles, ":list": roles, ":stream": words}
+    text = f"T={uri}{mode}{behind.get(mode, '')}"
     try:
         parsed = parse_input(text)
     except UsageError:
@@ -51,10 +70,30 @@ def test_an_input_is_parsed_as_it_is_written(uri: str, mode: str, roles: str) ->
     assert parse_input(format_input(parsed)) == parsed
 
 
-@pytest.mark.parametrize("text", ["T=/d:stream", "T=/d:mount=worker", "T=/a/../b", "T=/a/%2e%2e/b"])
+@pytest.mark.parametrize(
+    "text", ["T=/d:streams", "T=/d:mount=worker", "T=/a/../b", "T=/a/%2e%2e/b"]
+)
 def test_refused_inputs(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a mode\. The modes are|leads out"):
         parse_input(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("epochs=0", "'epochs=0' behind :stream= has no valid value. Write for example epochs=3."),
+        ("ahead=1T", "'ahead=1T' behind :stream= has no valid value"),
+        ("frame=rows", "Write for example frame=arrow."),
+        ("format=xml", "'format=xml' behind :stream= has no valid value"),
+        ("speed=1", "'speed=1' behind :stream= is unknown or given twice. The words are epochs=3,"),
+        ("seed=1,seed=2", "'seed=2' behind :stream= is unknown or given twice"),
+        ("Worker", "'Worker' behind :stream= is not the name of a role"),
+    ],
+)
+def test_refused_words_of_a_stream(words: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_input(f"T=/d:stream={words}")
+    assert message in f"{caught.value}"
 
 
 def test_an_old_spec_has_the_mode_download() -> None:
