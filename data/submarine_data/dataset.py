@@ -305,17 +305,7 @@ class Dataset(Epochs[Batch]):
     def items(self, epoch: int, position: Position, worker: int, workers: int) -> Iterator[Item]:
         """Iterate a stream: the share of a DataLoader worker, from a position on."""
         key = (self._seed, epoch, *self._place, worker, workers)
-        found = blocks(
-            self._read,
-            self.splits(epoch, worker, workers),
-            position,
-            self._batch_size,
-            self._shuffle,
-            key,
-        )
-        if self._prefetch:
-            found = Prefetch(found, block_size, self._prefetch)
-        return batches(found, self._batch_size)
+        return self._items(self.splits(epoch, worker, workers), position, self._shuffle, key)
 
     def splits(self, epoch: int, worker: int = 0, workers: int = 1) -> list[Split]:
         """Return the parts that a stream reads in an epoch, in order."""
@@ -333,10 +323,7 @@ class Dataset(Epochs[Batch]):
 
     def items_of(self, splits: Sequence[Split]) -> Iterator[Item]:
         """Iterate the batches of some units, in order; they do not change the state."""
-        found = stream(self._read, splits, Position(), self._batch_size)
-        if not self._prefetch:
-            return found
-        return Prefetch(found, lambda item: item.size, self._prefetch)
+        return self._items(splits, Position(), 0, ())
 
     def place(self, split: Split, record: int) -> str:
         """Return file and, if it has smaller units, the unit of a record of a part."""
@@ -397,6 +384,15 @@ class Dataset(Epochs[Batch]):
         order = sharding.order(len(units), self._shuffle > 0, self._seed, epoch)
         mine = sharding.share([units[i].weight for i in order], *self._place)
         return [units[i] for i in order[mine.start : mine.stop]]
+
+    def _items(
+        self, splits: Sequence[Split], position: Position, window: int, key: tuple[object, ...]
+    ) -> Iterator[Item]:
+        """Iterate the batches of parts from a position on; see ``streams.blocks``."""
+        found = blocks(self._read, splits, position, self._batch_size, window, key)
+        if self._prefetch:
+            found = Prefetch(found, block_size, self._prefetch)
+        return batches(found, self._batch_size)
 
     def _read(self, split: Split) -> Iterator[Batch]:
         """Yield the records of a part: with partition columns, filtered, the wanted columns."""
