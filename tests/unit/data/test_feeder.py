@@ -137,19 +137,22 @@ def test_the_position_is_behind_what_the_program_has_read(tmp_path: Path) -> Non
         until(lambda: fed.last()[3] > 0, seconds=20)
         _time, epoch, position, records, read = fed.last()
         assert (epoch, position) == (0, [0, records, 0])
-        assert 0 < records <= (1_000_000 - 100_000) // 100
-        assert records + 1000 <= read <= 10_000
+        assert 0 < records <= (taken - 100_000) // 100
+        assert records + 300 <= read <= taken // 100
     fed.thread.join(30)
     assert fed.status == 0
     assert not (tmp_path / "stream").exists()
-    assert fed.last()[4] <= 10_000
+    assert fed.last()[4] <= taken // 100
 
 
 def test_the_end_is_noted_when_the_program_has_read_it(tmp_path: Path) -> None:
     fed = Fed(tmp_path, {"a.txt": b"a\nb\n"}, "ahead=0", "epochs=2")
     with open(tmp_path / "stream", "rb", buffering=0) as source:
         assert fed.thread.is_alive()
-        assert source.read(4) + source.read(4) == b"a\nb\na\nb\n"
+        text = b""
+        while len(text) < 8:
+            text += source.read(100)
+        assert text == b"a\nb\na\nb\n"
         fed.thread.join(30)
         assert source.read() == b""
     assert fed.last()[1:] == [1, [0, 2, 0], 4, 4]
