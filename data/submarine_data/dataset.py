@@ -408,6 +408,8 @@ class Dataset(Epochs[Batch]):
                 if self._columns is not None and tuple(batch.names) != self._columns:
                     batch = batch.select(self._columns)
                 yield batch
+        except DataError:
+            raise
         except OSError as exc:
             raise DataError(
                 _("{file} cannot be read: {reason}.").format(

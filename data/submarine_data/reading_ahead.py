@@ -11,6 +11,8 @@ import weakref
 from collections import OrderedDict, deque
 from typing import Any, BinaryIO, Callable, Generic, Iterator, TypeVar
 
+from submarine_data.errors import DataError
+
 #: Bytes of one request to a remote file: smaller ones are dominated by their latency.
 PIECE = 4 << 20
 #: Bytes of a remote file that are kept, read ahead included.
@@ -40,6 +42,8 @@ class ReadAheadFile(io.RawIOBase):
         self._position, self._size, self._piece = 0, size, piece
         self._pieces = _Pieces(source, size, piece, max(4, kept // piece))
         self._last = -1
+        #: The last error of the source with a sentence, for packages that lose it.
+        self.failure: DataError | None = None
         self._end = weakref.finalize(self, self._pieces.stop)
 
     def readable(self) -> bool:
@@ -70,7 +74,11 @@ class ReadAheadFile(io.RawIOBase):
                 ahead = 2 if number == self._last + 1 else 0
                 self._pieces.request(number, ahead)
                 self._last = number
-            data = self._pieces.get(number)
+            try:
+                data = self._pieces.get(number)
+            except DataError as exc:
+                self.failure = exc
+                raise
             count = min(len(view) - done, len(data) - offset)
             if count <= 0:
                 break  # The file became shorter.

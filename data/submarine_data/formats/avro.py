@@ -97,6 +97,8 @@ class AvroFormat(Format):
             reader = avro.reader(source)
             mark = cast("bytes", reader._header["sync"])
             fields = reader.writer_schema
+        except DataError:
+            raise
         except Exception as exc:
             raise damaged(file, "its header", _reason(exc)) from exc
         if self._schema is None:

@@ -132,6 +132,22 @@ def open_decompressed(file: FileEntry) -> Iterator[BinaryIO]:
             yield source
 
 
+def store_error(source: object, error: BaseException) -> DataError | None:
+    """Return the error of the store while a package read a file; None: the file is damaged.
+
+    Parameters
+    ----------
+    source
+        What the package read: the result of ``open_file``, or a path.
+    error
+        What the package raised. Some keep only the text of the error of a file object.
+    """
+    if isinstance(error, DataError):
+        return error
+    raw = getattr(source, "raw", None)
+    return raw.failure if isinstance(raw, ReadAheadFile) else None
+
+
 def damaged(file: FileEntry, place: str, reason: object) -> DataError:
     """Return the error about a damaged file.
 

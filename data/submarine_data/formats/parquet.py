@@ -12,7 +12,16 @@ from submarine_data.batches import ArrowBatch, Batch
 from submarine_data.errors import DataError, require
 from submarine_data.file_systems import FileEntry, local_path
 from submarine_data.formats.arrow_schemas import columns_to_read
-from submarine_data.formats.base import CHUNK, Format, Reading, Split, damaged, is_local, open_file
+from submarine_data.formats.base import (
+    CHUNK,
+    Format,
+    Reading,
+    Split,
+    damaged,
+    is_local,
+    open_file,
+    store_error,
+)
 from submarine_data.predicates import may_match
 
 #: Row groups with more bytes than this are read through small buffers, not column by column.
@@ -51,14 +60,14 @@ class ParquetFormat(Format):
         """Divide a file larger than ``unit`` at its row groups."""
         if file.size <= unit:
             return [Split(file, 0, None, file.size)]
-        with self._opened(file, (0, 0)) as opened:
+        with self._opened(file, (0, 0)) as (opened, _source):
             columns = self._columns(file, opened)
             groups = self._matching(opened, range(opened.metadata.num_row_groups))
             return [Split(file, i, i + 1, _bytes(opened.metadata, i, columns)) for i in groups]
 
     def read(self, split: Split) -> Iterator[Batch]:
         """Yield the records of row groups ``start`` to ``end`` - 1."""
-        with self._opened(split.file, (split.start, split.end)) as opened:
+        with self._opened(split.file, (split.start, split.end)) as (opened, source):
             columns = self._columns(split.file, opened)
             end = opened.metadata.num_row_groups if split.end is None else split.end
             groups = self._matching(opened, range(split.start, end))
@@ -68,7 +77,10 @@ class ParquetFormat(Format):
                     done += len(batch)
                     yield batch
             except _arrow_errors() as exc:
-                raise self._damaged(split.file, opened, groups, columns, done, exc) from exc
+                error = store_error(source, exc)
+                raise error or self._damaged(
+                    split.file, opened, groups, columns, done, exc
+                ) from exc
 
     def place(self, split: Split, record: int) -> str:
         """Return the row group of a record of a part; exact if no conditions are given."""
@@ -116,8 +128,11 @@ class ParquetFormat(Format):
         return damaged(file, f"row groups {groups[0]} to {groups[-1]}", reason)
 
     @contextmanager
-    def _opened(self, file: FileEntry, groups: tuple[int, int | None]) -> Iterator[Any]:
-        """Open a file of which row groups are read: the first one, and the one after the last."""
+    def _opened(self, file: FileEntry, groups: tuple[int, int | None]) -> Iterator[tuple[Any, Any]]:
+        """Open a file of which row groups are read: the first one, and the one after the last.
+
+        Yields it, and what it is read from.
+        """
         parquet = require("pyarrow.parquet", "The format parquet")
         source = local_path(file.uri) if is_local(file) else open_file(file)
         try:
@@ -131,11 +146,11 @@ class ParquetFormat(Format):
                 page_checksum_verification=self._checksums,
             )
         except _arrow_errors() as exc:
-            if source is not local_path(file.uri) and not isinstance(source, str):
+            if not isinstance(source, str):
                 source.close()
-            raise damaged(file, "its footer", exc) from exc
+            raise store_error(source, exc) or damaged(file, "its footer", exc) from exc
         try:
-            yield opened
+            yield opened, source
         finally:
             opened.close(force=True)
 
@@ -146,7 +161,7 @@ class ParquetFormat(Format):
             if file.uri == first.uri:
                 self._reference = schema
             else:
-                with self._opened(first, (0, 0)) as reference:
+                with self._opened(first, (0, 0)) as (reference, _source):
                     self._reference = reference.schema_arrow
         return columns_to_read(first, self._reference, file, schema, self.reading.columns)
 

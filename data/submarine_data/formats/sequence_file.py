@@ -163,6 +163,8 @@ class _Reader:
         self._position = 0
         try:
             self._header = self._read_header()
+        except DataError:
+            raise
         except (_DamageError, *_VALUE_ERRORS) as exc:
             raise damaged(file, "its header", _reason(exc)) from exc
 
@@ -175,6 +177,8 @@ class _Reader:
             self._move(found)
         try:
             yield from self._from_here(end)
+        except DataError:
+            raise
         except (_DamageError, *_VALUE_ERRORS) as exc:
             raise damaged(self._file, f"byte {self._position}", _reason(exc)) from exc
 

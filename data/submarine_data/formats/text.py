@@ -10,6 +10,7 @@ import zlib
 from typing import BinaryIO, Iterator, Sequence
 
 from submarine_data.batches import Batch
+from submarine_data.errors import DataError
 from submarine_data.file_systems import FileEntry
 from submarine_data.formats.base import (
     CHUNK,
@@ -22,7 +23,8 @@ from submarine_data.formats.base import (
 )
 from submarine_data.sharding import ranges
 
-#: What a damaged compressed file raises.
+#: What a damaged compressed file raises; an error of its store is a DataError, which may be an
+#: OSError too.
 DECOMPRESSION_ERRORS = (EOFError, OSError, zlib.error)
 
 
@@ -78,6 +80,8 @@ def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
                     return
                 yield position, lines
                 position += sum(map(len, lines))
+        except DataError:
+            raise
         except DECOMPRESSION_ERRORS as exc:
             raise damaged(split.file, f"byte {position}", exc) from exc
 

@@ -161,6 +161,8 @@ def _records(split: Split, source: BinaryIO) -> Iterator[tuple[int, bytes]]:
                 return
             length = _length(file, position, head, None if is_compressed(file) else file.size)
             data, tail = source.read(length), source.read(_TAIL)
+        except DataError:
+            raise
         except DECOMPRESSION_ERRORS as exc:
             raise damaged(file, f"byte {position}", exc) from exc
         if len(data) < length or len(tail) < _TAIL:
