@@ -1,4 +1,8 @@
 from .data_frame import metrics_frame as metrics_frame
+from .event_scalars import (
+    ScalarPoint as ScalarPoint,
+    read_event_scalars as read_event_scalars,
+)
 from .files import (
     download_files as download_files,
     list_outputs as list_outputs,

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from submarine_jobs.errors import ClusterError, RefusedError, UsageError
-from submarine_jobs.outputs import read_metrics
+from submarine_jobs.outputs import read_event_scalars, read_metrics
 from submarine_jobs.trained_models.lineage import read_lineage
 from submarine_jobs.trained_models.publishing import Published
 from submarine_jobs.trained_models.source import ModelSource
@@ -304,7 +304,8 @@ def _log(
     params = _pairs(dict(list((lineage.get("parameters") or {}).items())[:_MAX_PARAMS]))
     if params:
         server.call("POST", "runs/log-batch", {"run_id": run_id, "params": params})
-    metrics = list(_metrics(job))
+    # The event files of a running job are not complete: its metrics follow after its end.
+    metrics = list(_metrics(job)) if record.state.ended else []
     for start in range(0, len(metrics), _BATCH):
         value = {"run_id": run_id, "metrics": metrics[start : start + _BATCH]}
         server.call("POST", "runs/log-batch", value)
@@ -317,12 +318,24 @@ def _log(
 
 
 def _metrics(job: JobHandle) -> Iterator[dict[str, Any]]:
-    """Yield each new value of each scalar of the chief; the step counts them."""
+    """Yield the scalars of the chief: from its event files with the steps of the training.
+
+    Scalars that it only prints have no step: each new value counts as one.
+    """
+    written = set()
+    for point in read_event_scalars(job.directory):
+        written.add(point.name)
+        yield {
+            "key": point.name,
+            "value": point.value,
+            "timestamp": int(point.time * 1000),
+            "step": point.step,
+        }
     values: dict[str, float] = {}
     steps: dict[str, int] = {}
     for row in read_metrics(job.directory, job.chief):
         for key, value in row.scalars.items():
-            if values.get(key) == value:
+            if key in written or values.get(key) == value:
                 continue
             values[key], steps[key] = value, steps.get(key, -1) + 1
             time = int(row.time * 1000)

@@ -22,6 +22,7 @@ from submarine_jobs.trained_models.mlflow import Server
 from tests.frontends import RecordingFrontend
 from tests.local.models.mlflow_server import mlflow_server
 from tests.submission import submitting
+from tests.unit.agent.recorded_training import TF2
 
 TRAIN = """
 import os
@@ -30,6 +31,10 @@ os.makedirs(folder + "/sub dir")
 for name, data in (("model.bin", b"x" * 300_000), ("sub dir/empty", b""), ("sub dir/é.txt", b"1")):
     with open(os.path.join(folder, name), "wb") as file:
         file.write(data)
+events = os.path.join(os.environ["SUBMARINE_TENSORBOARD_DIR"], "train")
+os.makedirs(events)
+with open(os.path.join(events, "events.out.tfevents.1.host.v2"), "wb") as file:
+    file.write(EVENTS)
 """
 
 
@@ -48,7 +53,9 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 def finished(session: Session) -> Job:
     with submitting(session) as submit:
-        job = submit(TRAIN, name="digits", params={"lr": 0.1, "layers": [1, 2]})
+        job = submit(
+            TRAIN.replace("EVENTS", repr(TF2)), name="digits", params={"lr": 0.1, "layers": [1, 2]}
+        )
         job.wait_success(90)
     job.save_model("best")
     return job
@@ -68,7 +75,9 @@ def test_a_job_and_its_model_in_a_real_server(
 ) -> None:
     job = finished(session)
     rows = [
-        SampleRow(1000.0 + number, {"loss": 1.0 / (number + 1), "accuracy": 0.5})
+        SampleRow(
+            1000.0 + number, {"loss": 1.0 / (number + 1), "accuracy": 0.5, "train/epoch_loss": 9.0}
+        )
         for number in range(700)
     ]
     monkeypatch.setattr("submarine_jobs.trained_models.mlflow.read_metrics", lambda *_: rows)
@@ -90,6 +99,11 @@ def test_a_job_and_its_model_in_a_real_server(
         assert sorted((m["step"], m["value"]) for m in history) == [
             (number, 1.0 / (number + 1)) for number in range(700)
         ]
+        # Scalars of event files have the steps of the training.
+        key = "train/epoch_loss"
+        history = ask(uri, "metrics/get-history", run_id=done["run_id"], metric_key=key)["metrics"]
+        steps = sorted((m["step"], round(m["value"], 6)) for m in history)
+        assert steps == [(0, 0.5), (1, 0.4), (2, 0.3)]
         version = ask(uri, "registered-models/alias", name="digits", alias="prod")["model_version"]
         assert (version["version"], version["status"]) == ("1", "READY")
         assert version["source"].startswith("mlflow-artifacts:/")
