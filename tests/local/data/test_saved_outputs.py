@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs import display
 from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import NamedInput, NamedOutput, Profile
@@ -397,3 +398,54 @@ def test_a_uri_that_the_job_could_not_publish_is_refused(
     with pytest.raises(UsageError, match=sentence):
         submit("pass", inputs=(NamedInput("data", str(tmp_path / "in")),), outputs=outputs)
     assert sorted(tmp_path.iterdir()) == before
+
+
+TRACKS = """
+import os
+for name, value in sorted(os.environ.items()):
+    if name.startswith(("MLFLOW", "WANDB_")):
+        print(f"{name}={value}")
+os.makedirs(os.environ["MLFLOW_TRACKING_URI"])
+with open(os.environ["MLFLOW_TRACKING_URI"] + "/meta.yaml", "w") as file:
+    file.write("run")
+"""
+
+
+def test_runs_of_mlflow_and_wandb_are_saved_unless_the_user_chose(
+    submit: Submit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("MLFLOW", "WANDB_"))]:
+        monkeypatch.delenv(name)
+    job = submit(TRACKS, name="digits")
+    job.wait_success(PATIENCE)
+    seen = dict(line.split("=", 1) for line in log_of(job).splitlines())
+    place = seen.pop("WANDB_DIR")
+    run = f"{job.id}-worker-0"
+    assert seen == {
+        "MLFLOW_ALLOW_FILE_STORE": "true",
+        "MLFLOW_EXPERIMENT_NAME": "digits",
+        "MLFLOW_RUN_NAME": run,
+        "MLFLOW_TRACKING_URI": f"{place}/mlruns",
+        "WANDB_MODE": "offline",
+        "WANDB_NAME": run,
+        "WANDB_PROJECT": "digits",
+        "WANDB_RUN_GROUP": job.id,
+        "WANDB_SYMLINK": "false",
+    }
+    assert ("outputs/worker-0/mlruns/meta.yaml", 3) in job.outputs()
+    assert f"{job.directory.url}/outputs: worker-0/mlruns/meta.yaml (3 B)" in display.text(
+        job.view()
+    )
+    chosen = {
+        "MLFLOW_TRACKING_URI": str(tmp_path / "own"),
+        "MLFLOW_EXPERIMENT_ID": "7",
+        "WANDB_API_KEY": "k",
+        "WANDB_PROJECT": "mine",
+    }
+    job = submit(TRACKS, env=chosen)
+    job.wait_success(PATIENCE)
+    seen = dict(line.split("=", 1) for line in log_of(job).splitlines())
+    assert seen.items() >= chosen.items()
+    absent = {"MLFLOW_ALLOW_FILE_STORE", "MLFLOW_EXPERIMENT_NAME", "WANDB_MODE"}
+    assert not absent & seen.keys()
+    assert job.outputs() == []

@@ -118,7 +118,8 @@ def program_environment(
         SUBMARINE_TENSORBOARD_DIR=scratch.outputs[layout.TENSORBOARD],
         SUBMARINE_OUTPUT_DIR=scratch.saved_output(),
     )
-    for output in config.publish:
+    _add_tracking(variables, config, scratch)
+    for output in (one for one in config.publish if not one.is_model):
         variables[f"SUBMARINE_OUTPUT_{output.name}"] = scratch.saved_output(output.name)
         if output.stream or output.parts:
             variables[f"SUBMARINE_PUBLISHED_{output.name}"] = scratch.published_list(output.name)
@@ -128,6 +129,23 @@ def program_environment(
             text = given if isinstance(given, str) else json.dumps(given)
             variables[f"SUBMARINE_PARAM_{name.upper().replace('-', '_')}"] = text
     return variables
+
+
+def _add_tracking(variables: dict[str, str], config: AgentConfig, scratch: Scratch) -> None:
+    """Let MLflow and Weights & Biases store runs in SUBMARINE_OUTPUT_DIR, unless the user chose."""
+    job, place = config.record.job_id, scratch.saved_output()
+    run = f"{job}-{scratch.task_name}"
+    found = {"MLFLOW_RUN_NAME": run, "WANDB_NAME": run, "WANDB_RUN_GROUP": job}
+    found.update(WANDB_PROJECT=config.spec.name, WANDB_DIR=place, WANDB_SYMLINK="false")
+    if "MLFLOW_TRACKING_URI" not in variables:
+        found["MLFLOW_TRACKING_URI"] = os.path.join(place, "mlruns")
+        found["MLFLOW_ALLOW_FILE_STORE"] = "true"  # MLflow 3 asks for it.
+    if "MLFLOW_EXPERIMENT_ID" not in variables:
+        found["MLFLOW_EXPERIMENT_NAME"] = config.spec.name
+    if "WANDB_API_KEY" not in variables:
+        found["WANDB_MODE"] = "offline"
+    for name, value in found.items():
+        variables.setdefault(name, value)
 
 
 def secret_values(config: AgentConfig, scratch: Scratch) -> dict[str, str]:
