@@ -1,4 +1,4 @@
-"""Publish the outputs of ``--save-output`` at the end of a job, each by one rename.
+"""Publish the outputs of ``--save-output``, and the model of ``--saved_model_path``, by a rename.
 
 The tasks stage their files in a hidden directory beside the target and list them in the job
 directory. Only files that the lists of successful tasks name are published, with ``_SUCCESS`` as
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import posixpath
+import time
 from contextlib import suppress
-from typing import Any, Callable, Mapping, NamedTuple, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, TypeVar
 
 from submarine_runtime.files import TEMPORARY_PREFIX
 from submarine_runtime.protocol import (
@@ -19,8 +20,11 @@ from submarine_runtime.protocol import (
     JobSpec,
     NamedOutput,
     SavedOutput,
+    chief_of,
+    expected_members,
     layout,
 )
+from submarine_runtime.snapshots import digest_of
 from submarine_runtime.storage import NotFoundError, Store, StoreError
 from submarine_runtime.translation import _
 
@@ -32,6 +36,9 @@ SUCCESS = "_SUCCESS"
 #: Directory in the target of a stream: one file for each part, and the job in ``OWNER``.
 MANIFEST = "_manifest"
 OWNER = "_job.json"
+#: The manifest of a published model: its origin, and path, size and SHA-256 of each file.
+MODEL_MANIFEST = "submarine-model.json"
+MODEL_FORMAT = 1
 #: Names of a target and of the job in the hidden name beside it are cut to this length.
 _MAX_NAME = 40
 
@@ -57,6 +64,24 @@ def staging_path(target: str, job_id: str, suffix: str = "new") -> str:
 def writes_outputs(spec: JobSpec) -> int:
     """Return the number of tasks that may publish files: those that must succeed."""
     return sum(role.instances for role in spec.roles if role.kind == "tracked")
+
+
+def writes(spec: JobSpec, output: NamedOutput, task: str) -> bool:
+    """Return whether a task has files of an output: only the chief has those of the model."""
+    return not output.is_model or chief_of(expected_members(spec.roles)).task == task
+
+
+def new_manifest(origin: Mapping[str, Any], files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of a model's files with ``path``, ``size`` and ``sha256``."""
+    listed = sorted(files, key=lambda file: str(file["path"]))
+    return {
+        "format": MODEL_FORMAT,
+        **origin,
+        "published": time.time(),
+        "size": sum(file["size"] for file in listed),
+        "digest": digest_of(listed),
+        "files": listed,
+    }
 
 
 def part_path(path: str, task: str, several: bool) -> str:
@@ -140,30 +165,43 @@ def publish_outputs(
     warnings: list[str] = []
     uris = {
         one.name: one.uri.rstrip("/") + (f"/{job_id}" if one.mode == APPEND_RUN else "")
-        for one in spec.outputs
+        for one in spec.published
     }
+    failing = outputs[0]
     try:
-        listed = {one.name: attempt(lambda: _listed(store, one, tasks)) for one in outputs}  # noqa: B023
+        listed = {one.name: attempt(lambda: _listed(store, one, spec, tasks)) for one in outputs}  # noqa: B023
         for one in outputs:  # Before the first is published.
             attempt(lambda: set_modes(store, one, job_id))  # noqa: B023
             if not one.stream:
                 attempt(lambda: _check_free(store, one, job_id))  # noqa: B023
         for one in outputs:
-            files: dict[str, int] = listed[one.name]
-            attempt(lambda: _publish(store, one, job_id, files))  # noqa: B023
+            failing, (files, digests) = one, listed[one.name]
             uri = uris.get(one.name, one.uri)
+            if one.is_model and not files:
+                discard_outputs(store, [one], job_id)
+                warnings.append(
+                    _(
+                        "--saved_model_path: the program wrote no file to SUBMARINE_MODEL_DIR, so "
+                        "nothing was published."
+                    )
+                )
+                continue
+            manifest = b""
+            if one.is_model:
+                manifest = _manifest(spec, job_id, files, digests)
+            attempt(lambda: _publish(store, one, job_id, files, manifest))  # noqa: B023
             done.append(SavedOutput(one.name, uri, len(files), sum(files.values())))
             if not files:
                 warnings.append(
-                    _("--save-output {name}: the program wrote no file, so {uri} is empty.").format(
-                        name=one.name, uri=uri
+                    _("{option}: the program wrote no file, so {uri} is empty.").format(
+                        option=one.option, uri=uri
                     )
                 )
     except (PublicationError, StoreError) as exc:
         sentence = str(exc)
         if isinstance(exc, StoreError):
-            sentence = _("--save-output {name} was not published: {error}.").format(
-                name=outputs[len(done)].name, error=exc
+            sentence = _("{option} was not published: {error}.").format(
+                option=failing.option, error=exc
             )
         return Published(done, sentence, tuple(warnings))
     return Published(done, "", tuple(warnings))
@@ -177,22 +215,41 @@ def discard_outputs(store: Store, outputs: Sequence[NamedOutput], job_id: str) -
                 store.delete(staging_path(one.uri, job_id), recursive=True)
 
 
+def _manifest(
+    spec: JobSpec, job_id: str, files: Mapping[str, int], digests: Mapping[str, str]
+) -> bytes:
+    lineage = {
+        **{"job": job_id, "program": spec.program, "bundle_digest": spec.bundle_digest},
+        **{"notebook": spec.notebook, "cell": spec.cell_id, "parameters": dict(spec.params)},
+    }
+    origin = {"job": job_id, "version": "", "lineage": lineage}
+    listed = [{"path": path, "size": size, "sha256": digests[path]} for path, size in files.items()]
+    return json.dumps(new_manifest(origin, listed), indent=1).encode()
+
+
 def _listed(
-    store: Store, output: NamedOutput, tasks: Mapping[str, tuple[int, int]]
-) -> dict[str, int]:
-    """Return path in the target -> bytes of the files of all tasks."""
+    store: Store,
+    output: NamedOutput,
+    spec: JobSpec,
+    tasks: Mapping[str, tuple[int, int]],
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Return path in the target -> bytes, and of a model SHA-256, of the files of all tasks."""
     found: dict[str, int] = {}
+    digests: dict[str, str] = {}
     for task, run in tasks.items():
+        if not writes(spec, output, task):
+            continue
         data = store.read(list_path(output.name, task))
         content = json.loads(data) if data is not None else {}
         if (content.get("epoch"), content.get("attempt")) != run:
             raise PublicationError(
-                _("--save-output {name}: the files of {task} were not saved.").format(
-                    name=output.name, task=task
+                _("{option}: the files of {task} were not saved.").format(
+                    option=output.option, task=task
                 )
             )
         found.update(content["files"])
-    return found
+        digests.update(content.get("digests") or {})
+    return found, digests
 
 
 def owner_of(store: Store, target: str) -> str:
@@ -221,14 +278,16 @@ def _check_free(store: Store, output: NamedOutput, job_id: str) -> bool:
     ):
         raise PublicationError(
             _(
-                "--save-output {name}: {target} was filled while the job ran; the files of the job "
-                "are in {staging}."
-            ).format(name=output.name, target=target, staging=staging_path(target, job_id))
+                "{option}: {target} was filled while the job ran; the files of the job are in "
+                "{staging}."
+            ).format(option=output.option, target=target, staging=staging_path(target, job_id))
         )
     return occupied
 
 
-def _publish(store: Store, output: NamedOutput, job_id: str, files: Mapping[str, int]) -> None:
+def _publish(
+    store: Store, output: NamedOutput, job_id: str, files: Mapping[str, int], manifest: bytes
+) -> None:
     total = {"job": job_id, "files": len(files), "bytes": sum(files.values())}
     success = json.dumps(total).encode()
     if output.stream:
@@ -245,6 +304,8 @@ def _publish(store: Store, output: NamedOutput, job_id: str, files: Mapping[str,
         if path not in files:
             store.delete(f"{staging}/{path}")  # Of a task or an attempt that was lost.
     store.make_directory(staging)
+    if manifest:
+        store.publish(f"{staging}/{MODEL_MANIFEST}", manifest)
     store.publish(f"{staging}/{SUCCESS}", success)
     if _check_free(store, output, job_id):
         store.delete(old, recursive=True)

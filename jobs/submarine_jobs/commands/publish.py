@@ -99,9 +99,9 @@ def split_version(job: str) -> tuple[str, str]:
 
 
 def _check(alias: str) -> None:
+    if not alias:
+        raise UsageError(_("--alias has no name."))
     try:
-        if not alias:
-            raise VersionError(_("--alias has no name."))
         check_name(alias)
     except VersionError as exc:
         raise UsageError(f"--alias: {exc}") from exc

@@ -1,6 +1,7 @@
-"""Check the URIs of ``--save-output`` before a submission, and resolve them to paths.
+"""Check the URIs of outputs before a submission, and resolve them to paths.
 
-Nothing is created. The job checks again that a directory is free when it publishes.
+They are those of ``--save-output``, and that of ``--saved_model_path``. Nothing is created.
+The job checks again that a directory is free when it publishes.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ def output_targets(spec: JobSpec, storage: Storage, root: str) -> tuple[NamedOut
     read = [(f"--input {item.name}", item.uri) for item in spec.inputs]
     read += [("--checkpoint_path", spec.checkpoint_path or ""), ("--input_path", _input(spec))]
     others += [(name, path) for name, uri in read if uri and (path := storage.path_of(uri))]
-    for item in spec.outputs:
+    for item in spec.published:
         path = _path(item, storage)
         for name, other in others:
             if other == root and path.startswith(f"{root}/{PREDICTIONS}/"):
                 continue
             if _overlap(path, other):
                 raise UsageError(
-                    _("--save-output {name}: {url} overlaps with {other}, {path}.").format(
-                        name=item.name, url=storage.url(path), other=name, path=other
+                    _("{option}: {url} overlaps with {other}, {path}.").format(
+                        option=item.option, url=storage.url(path), other=name, path=other
                     ),
                     _("Name a directory of its own."),
                 )
-        others.append((f"--save-output {item.name}", path))
+        others.append((item.option, path))
         _check_target(item, path, storage)
         _check_parent(item, path, storage)
         found.append(replace(item, uri=path))
@@ -71,9 +72,13 @@ def _path(item: NamedOutput, storage: Storage) -> str:
     if path is None:
         raise UsageError(
             _(
-                "--save-output {name}={uri} is not in the file system of the job directory, "
-                "{prefix}."
-            ).format(name=item.name, uri=without_user(item.uri)[:200], prefix=storage.prefix),
+                "{option}{mark}{uri} is not in the file system of the job directory, {prefix}."
+            ).format(
+                option=item.option,
+                mark=" " if item.is_model else "=",
+                uri=without_user(item.uri)[:200],
+                prefix=storage.prefix,
+            ),
             _("Give an absolute path in {prefix}, or let the program write there itself.").format(
                 prefix=storage.prefix
             ),
@@ -82,8 +87,8 @@ def _path(item: NamedOutput, storage: Storage) -> str:
     given = item.uri.partition("://")[2] or item.uri
     if path == "/" or ".." in given.split("/") or _SPECIAL.intersection(parts):
         raise UsageError(
-            _("--save-output {name}: {url} is not a directory for data.").format(
-                name=item.name, url=without_user(item.uri)[:200]
+            _("{option}: {url} is not a directory for data.").format(
+                option=item.option, url=without_user(item.uri)[:200]
             ),
             _("Name a directory that may be created, such as hdfs:///data/predictions."),
         )
@@ -100,7 +105,7 @@ def _check_target(item: NamedOutput, path: str, storage: Storage) -> None:
     for place in (path, posixpath.dirname(path)):  # The target may be the root of a zone.
         if storage.in_encryption_zone(place):
             raise encryption_zone_error(
-                f"--save-output {item.name}",
+                item.option,
                 storage.url(place),
                 _("Name a directory outside of encryption zones."),
             )
@@ -109,7 +114,7 @@ def _check_target(item: NamedOutput, path: str, storage: Storage) -> None:
         return
     if not entry.is_directory:
         raise UsageError(
-            _("--save-output {name}: {url} is a file.").format(name=item.name, url=url),
+            _("{option}: {url} is a file.").format(option=item.option, url=url),
             _("Name a directory."),
         )
     if not item.mode and storage.list_directory(path):
@@ -117,12 +122,12 @@ def _check_target(item: NamedOutput, path: str, storage: Storage) -> None:
             "Write {uri}:overwrite to replace its files, or {uri}:append-run for a new "
             "directory in it."
         ).format(uri=without_user(item.uri)[:200])
+        if item.is_model:
+            fix = _("Name another version, such as hdfs:///models/digits/8.")
         if item.stream:
             fix = _("Name another directory, or write :append-run:stream.")
         raise UsageError(
-            _("--save-output {name}: {url} exists and is not empty.").format(
-                name=item.name, url=url
-            ),
+            _("{option}: {url} exists and is not empty.").format(option=item.option, url=url),
             fix,
         )
 
@@ -145,8 +150,8 @@ def _check_parent(item: NamedOutput, path: str, storage: Storage) -> None:
             return
     what = _("replaced") if item.mode == OVERWRITE else _("created")
     raise UsageError(
-        _("--save-output {name}: {url} cannot be {what} in {there}: {problem}.").format(
-            name=item.name,
+        _("{option}: {url} cannot be {what} in {there}: {problem}.").format(
+            option=item.option,
             url=storage.url(path),
             what=what,
             there=storage.url(there),

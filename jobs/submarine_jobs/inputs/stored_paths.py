@@ -54,7 +54,7 @@ class StorePaths:
     Parameters
     ----------
     publish
-        The directories of ``--save-output``, without the job's name.
+        The directories of ``--save-output``, without the job's name, and that of the model.
     listings
         Name of an input -> its files, which are published in the job directory.
     snapshots
@@ -95,17 +95,6 @@ def resolve_store_paths(
     StorageError
         If a file system does not answer.
     """
-    if spec.saved_model_path and "saved_model_path" not in spec.passed_on:
-        raise UsageError(
-            _(
-                "--saved_model_path {uri}: no command, argument or environment "
-                "variable uses %saved_model_path%, so nothing would be written there."
-            ).format(uri=without_user(spec.saved_model_path)[:200]),
-            _(
-                "Pass %saved_model_path% to the program, or leave the option out: what the "
-                "program writes to SUBMARINE_MODEL_DIR is saved with the job."
-            ),
-        )
     resolver = _Resolver(spec, storage, root, cluster)
     return replace(
         resolver.resolve(),

@@ -203,7 +203,9 @@ class RunOptions:
         help="Restore checkpoints from and save them to URI; replaces %checkpoint_path%.",
     )
     saved_model_path: str | None = option(
-        "--saved_model_path", metavar="URI", help="Replaces %saved_model_path%."
+        "--saved_model_path",
+        metavar="URI",
+        help="Publish the model there; or replaces %saved_model_path%.",
     )
     resume_from: str | None = option(
         "--resume",

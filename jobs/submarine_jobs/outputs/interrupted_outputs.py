@@ -21,7 +21,7 @@ def settle_outputs(directory: JobDirectory, spec: JobSpec, job_id: str) -> None:
     outputs are deleted. Streams keep their parts, each of which is complete.
     """
     store = directory.storage.open_store(directory.path)
-    for output in spec.outputs:
+    for output in spec.published:
         target = directory.storage.path_of(output.uri)
         if target is None or output.stream:
             continue

@@ -124,7 +124,8 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
     return [
         _("{uri} (--{name}) is written by the program.").format(uri=without_user(uri), name=name)
         for name, uri in paths.items()
-        if uri and (name == "saved_model_path" or storage.path_of(uri) is None)
+        if uri
+        and (name in spec.passed_on if name == "saved_model_path" else not storage.path_of(uri))
     ]
 
 

@@ -95,7 +95,7 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     record.logs = shipped_lengths(directory)
     if record.state is not State.SUCCEEDED and record.phases:
         record.missing.append(_("The end of the log since the last shipment may be missing."))
-    if spec is not None and spec.outputs:
+    if spec is not None and spec.published:
         outputs.settle_outputs(directory, spec, record.job_id)
     try:
         return close(directory, record)

@@ -23,14 +23,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from submarine_runtime.snapshots import GRACE, digest_of, put_hashed
+from submarine_runtime.publication import MODEL_FORMAT, MODEL_MANIFEST, new_manifest
+from submarine_runtime.snapshots import GRACE, put_hashed
 from submarine_runtime.storage import NotFoundError, Store, StoreError, retry
 from submarine_runtime.translation import _
 
-MANIFEST = "submarine-model.json"
 #: Directory of the aliases of a model, beside its versions; TensorFlow Serving ignores the name.
 ALIASES = "_aliases"
-FORMAT = 1
 _NEW, _OLD = ".submarine-new-", ".submarine-old-"
 #: Seconds after which a draft of another machine is assumed to be abandoned.
 _ABANDONED = 86400.0
@@ -80,7 +79,7 @@ class ModelDraft:
         """
         manifest = new_manifest(origin, self._files)
         data = json.dumps(manifest, indent=1).encode()
-        self._try(lambda: self._store.publish(f"{self._place}/{MANIFEST}", data))
+        self._try(lambda: self._store.publish(f"{self._place}/{MODEL_MANIFEST}", data))
         old = directories_of(self._target)[1]
         self._make_way(old, replace)
         self._appear(data)
@@ -91,11 +90,11 @@ class ModelDraft:
         """Move an existing version aside, unless an interrupted publication has done that."""
         store, target = self._store, self._target
         if self._try(lambda: store.exists(target)):
-            is_version = self._try(lambda: store.read(f"{target}/{MANIFEST}")) is not None
+            is_version = self._try(lambda: store.read(f"{target}/{MODEL_MANIFEST}")) is not None
             if not is_version and self._try(lambda: store.entries(target)):
                 raise PublicationError(
                     _("{target} exists and is not a published model: it has no {manifest}.").format(
-                        target=target, manifest=MANIFEST
+                        target=target, manifest=MODEL_MANIFEST
                     )
                 )
             if not replace:
@@ -109,7 +108,7 @@ class ModelDraft:
         store, target = self._store, self._target
         self._try(lambda: _move(store, self._place, target))
         # A file system that moves a directory into an existing one (a gateway) is noticed here.
-        if self._try(lambda: store.read(f"{target}/{MANIFEST}")) != data:
+        if self._try(lambda: store.read(f"{target}/{MODEL_MANIFEST}")) != data:
             raise PublicationError(
                 _("Another publication has created {target} at the same time.").format(
                     target=target
@@ -126,7 +125,7 @@ class ModelDraft:
     def tidy(self) -> None:
         """Delete what interrupted publications of this version left, if it is complete itself."""
         self.remove_abandoned()
-        if self._store.exists(f"{self._target}/{MANIFEST}"):
+        if self._store.exists(f"{self._target}/{MODEL_MANIFEST}"):
             self._store.delete(directories_of(self._target)[1], recursive=True)
 
     def remove_abandoned(self) -> None:
@@ -160,36 +159,23 @@ def published_manifest(store: Store, target: str) -> tuple[str, dict[str, Any]] 
         If the manifest is invalid.
     """
     for directory in directories_of(target) * 2:  # It may be replaced between two reads.
-        data = store.read(f"{directory}/{MANIFEST}")
+        data = store.read(f"{directory}/{MODEL_MANIFEST}")
         if data is None:
             continue
         try:
             manifest = json.loads(data)
-            if manifest["format"] != FORMAT:
+            if manifest["format"] != MODEL_FORMAT:
                 raise ValueError(f"format {manifest['format']!r}")
             for file in manifest["files"]:
                 file["path"], file["size"], file["sha256"]
         except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise PublicationError(
                 _("{directory}/{manifest} is not a manifest of a model: {error!r}.").format(
-                    directory=directory, manifest=MANIFEST, error=exc
+                    directory=directory, manifest=MODEL_MANIFEST, error=exc
                 )
             ) from exc
         return directory, manifest
     return None
-
-
-def new_manifest(origin: Mapping[str, Any], files: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the manifest of files with ``path``, ``size`` and ``sha256``."""
-    listed = sorted(files, key=lambda file: str(file["path"]))
-    return {
-        "format": FORMAT,
-        **origin,
-        "published": time.time(),
-        "size": sum(file["size"] for file in listed),
-        "digest": digest_of(listed),
-        "files": listed,
-    }
 
 
 def alias_content(alias: str, version: str, manifest: Mapping[str, Any]) -> bytes:

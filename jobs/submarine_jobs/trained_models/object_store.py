@@ -16,11 +16,10 @@ from typing import Any
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.trained_models.directories import (
     ALIASES,
-    MANIFEST,
     alias_content,
-    new_manifest,
 )
 from submarine_jobs.trained_models.source import ModelSource, copy_hashed
+from submarine_runtime.publication import MODEL_MANIFEST, new_manifest
 from submarine_runtime.snapshots import digest_of
 from submarine_runtime.translation import _
 
@@ -82,7 +81,7 @@ class ObjectStore:
         origin: Mapping[str, Any],
         overwrite: bool,
     ) -> tuple[dict[str, Any], bool]:
-        manifest_path = f"{path}/{MANIFEST}"
+        manifest_path = f"{path}/{MODEL_MANIFEST}"
         files = [{"path": name, "sha256": sha256} for name, sha256 in source.hashes()]
         digest = digest_of(files)
         if file_system.exists(manifest_path):

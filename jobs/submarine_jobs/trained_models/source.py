@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.outputs import find_version, place_below
-from submarine_jobs.trained_models.directories import MANIFEST
 from submarine_runtime.protocol import layout
+from submarine_runtime.publication import MODEL_MANIFEST
 from submarine_runtime.snapshots import VERSION_FILE
 from submarine_runtime.storage import Store
 from submarine_runtime.translation import _
@@ -114,10 +114,10 @@ def model_source(job: JobHandle, version: str = "") -> ModelSource:
             ),
             _("The job directory is damaged. Use another version."),
         )
-    if MANIFEST in files:
+    if MODEL_MANIFEST in files:
         raise UsageError(
             _("The model of {job} has a file {manifest}, the name of a manifest.").format(
-                job=job.id, manifest=MANIFEST
+                job=job.id, manifest=MODEL_MANIFEST
             ),
             _("Let the program write it under another name."),
         )

@@ -71,6 +71,7 @@ from .sourcemap import (
 )
 from .spec import (
     APPEND_RUN as APPEND_RUN,
+    MODEL_OUTPUT as MODEL_OUTPUT,
     OVERWRITE as OVERWRITE,
     TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
     JobSpec as JobSpec,

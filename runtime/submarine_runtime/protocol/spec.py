@@ -135,6 +135,8 @@ class NamedInput:
 
 #: ``mode`` of a ``NamedOutput``; empty: the URI must be free.
 OVERWRITE, APPEND_RUN = "overwrite", "append-run"
+#: Name of the output with the model; no name of ``--save-output`` has a hyphen.
+MODEL_OUTPUT = "saved-model"
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,16 @@ class NamedOutput:
     mode: str = ""
     stream: bool = False
     parts: bool = False
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is the model of ``--saved_model_path``, which the chief writes."""
+        return self.name == MODEL_OUTPUT
+
+    @property
+    def option(self) -> str:
+        """The option that asked for it, as a user typed it."""
+        return "--saved_model_path" if self.is_model else f"--save-output {self.name}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,8 @@ class JobSpec:
     python
         Interpreter in the container, resolved from ``python_env``.
     input_path, checkpoint_path, saved_model_path
-        URIs, as in Apache Submarine; they replace ``%input_path%`` etc. in commands.
+        URIs, as in Apache Submarine; they replace ``%input_path%`` etc. in commands. The model is
+        published to ``saved_model_path`` if nothing uses the placeholder.
     timeout
         Time limit of the program in seconds; None: no limit.
     archives
@@ -317,6 +330,14 @@ class JobSpec:
     def task_count(self) -> int:
         """Number of tasks of all roles."""
         return sum(role.instances for role in self.roles)
+
+    @property
+    def published(self) -> tuple[NamedOutput, ...]:
+        """``outputs``, and the model if no program writes it to ``saved_model_path`` itself."""
+        uri = self.saved_model_path
+        if not uri or "saved_model_path" in self.passed_on:
+            return self.outputs
+        return (*self.outputs, NamedOutput(MODEL_OUTPUT, uri))
 
     @property
     def distributed(self) -> bool:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Mapping
 
-from submarine_runtime.protocol import AgentConfig, layout
+from submarine_runtime.protocol import MODEL_OUTPUT, AgentConfig, layout
 from submarine_runtime.storage.local import make_directories
 
 
@@ -58,6 +58,8 @@ class Scratch:
 
     def saved_output(self, name: str = "") -> str:
         """Return the directory of an output of ``--save-output``; empty: SUBMARINE_OUTPUT_DIR."""
+        if name == MODEL_OUTPUT:
+            return self.outputs[layout.MODEL]
         return self.path("output", "saved", name) if name else self.path("output", "own")
 
     def published_list(self, name: str) -> str:

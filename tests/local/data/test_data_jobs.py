@@ -151,14 +151,12 @@ for folder, _, names in sorted(os.walk(root)):
 def test_a_path_elsewhere_is_passed_to_the_program_or_refused(
     session: Session, submit: Submit
 ) -> None:
-    kept, model = "s3a://me:secret@bucket/kept", "/elsewhere/model"
+    kept, model = "s3a://me:secret@bucket/kept", "s3a://bucket/model"
     spec = {"checkpoint_path": kept, "saved_model_path": model}
     source = "import os, sys; print(sys.argv[1], os.environ['OUT'])"
     with pytest.raises(UsageError, match=r"--checkpoint_path s3a.*nothing would be written there"):
         submit(source, checkpoint_path=kept)
-    with pytest.raises(
-        UsageError, match=r"--saved_model_path /elsewhere.*nothing would be written"
-    ):
+    with pytest.raises(UsageError, match=r"--saved_model_path s3a.*not in the file system"):
         submit(source, saved_model_path=model)
     with pytest.raises(UsageError, match="--saved_model_path"):  # the other one is used
         submit(source, args=("%checkpoint_path%",), **spec)
@@ -169,7 +167,7 @@ def test_a_path_elsewhere_is_passed_to_the_program_or_refused(
     assert log_of(job) == f"--dir={kept} {model}\n"
     assert record.notes == [
         "s3a://bucket/kept (--checkpoint_path) is written by the program.",
-        "/elsewhere/model (--saved_model_path) is written by the program.",
+        "s3a://bucket/model (--saved_model_path) is written by the program.",
     ]
     shown = execute(["show", job.id], RecordingFrontend(session=session))
     for note in record.notes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from submarine_jobs.trained_models.directories import (
-    MANIFEST,
     ModelDraft,
     directories_of,
     published_manifest,
 )
+from submarine_runtime.publication import MODEL_MANIFEST
 from submarine_runtime.storage import Store
 
 _CHANGES = ("publish", "put", "move", "delete", "make_directory")
@@ -89,7 +89,7 @@ def check_each_interruption(made: Any, place: str, *, replaced: bool) -> int:
         words.append(word_of(store, target))
         if words[-1] == "new" and not replaced:
             # Complete: the same content is not written again (`publishing`).
-            assert store.read(f"{target}/{MANIFEST}") is not None
+            assert store.read(f"{target}/{MODEL_MANIFEST}") is not None
         else:
             publish(made(), target, "new", replace=replaced)
         assert word_of(store, target) == "new"

@@ -312,3 +312,78 @@ def test_a_version_shows_where_it_comes_from(
     assert job.lineage()["data"][0]["changed"] is True
     with pytest.raises(UsageError, match="exclude each other"):
         execute(["models", job.id, "--show", "best", "--download", "best"], frontend)
+
+
+GANG = """
+import os
+folder = os.environ["SUBMARINE_MODEL_DIR"]
+os.makedirs(folder + "/variables")
+for name in ("saved.bin", "variables/data-00000"):
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write((os.environ["SUBMARINE_INDEX"] + " of " + name).encode())
+assert not [name for name in os.environ if name.startswith("SUBMARINE_OUTPUT_saved")]
+"""
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_the_model_is_published_to_saved_model_path(
+    submit: Submit, session: Session, tmp_path: Path, workers: int
+) -> None:
+    target = tmp_path / "models é/digits/7"
+    job = submit(
+        GANG,
+        name="digits",
+        saved_model_path=target.as_uri(),
+        params={"lr": 0.1},
+        instances=workers,
+    )
+    record = job.wait_success(90)
+    expected = model("0")
+    found = contents(target)
+    assert json.loads(found.pop("_SUCCESS"))["job"] == job.id
+    manifest = json.loads(found.pop(MANIFEST))
+    assert found == expected
+    assert (manifest["job"], manifest["version"]) == (job.id, "")
+    assert manifest["lineage"]["parameters"] == {"lr": 0.1}
+    assert [vars(one) for one in record.saved_outputs] == [
+        {
+            "name": "saved-model",
+            "uri": target.as_uri(),
+            "files": 2,
+            "bytes": sum(map(len, expected.values())),
+        }
+    ]
+    assert record.notes == []
+    shown = execute(["show", job.id], RecordingFrontend(session=session))
+    assert f"Output saved-model: {target.as_uri()}: 2 files" in shown.text
+    # It is a published model like those of `publish`, whose model it is already.
+    assert session.download_published(str(target), tmp_path / "copy")["job"] == job.id
+    assert contents(tmp_path / "copy") == expected
+    again = execute(
+        ["publish", job.id, "--to", str(target)], RecordingFrontend(session=session)
+    ).value
+    assert (again["already"], again["digest"]) == (True, manifest["digest"])
+    # The job directory has the model as well.
+    assert contents(Path(job.directory.path, "model")) == expected
+    assert sorted(os.listdir(target.parent)) == ["7"]
+    with pytest.raises(UsageError, match=r"--saved_model_path: .*exists and is not empty"):
+        submit(GANG, saved_model_path=str(target))
+
+
+def test_a_job_without_a_model_or_success_publishes_none(submit: Submit, tmp_path: Path) -> None:
+    target = tmp_path / "models/7"
+    record = submit("print(1)", saved_model_path=str(target)).wait_success(90)
+    assert "wrote no file to SUBMARINE_MODEL_DIR" in " ".join(record.warnings)
+    assert record.saved_outputs == []
+    failing = submit(GANG + "raise SystemExit(3)", saved_model_path=str(target))
+    failing.wait(90)
+    record = failing.record()
+    assert "--saved_model_path: files were not published" in " ".join(record.missing)
+    assert not target.parent.exists() or os.listdir(target.parent) == []
+    # A program that writes there itself is left alone.
+    own = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(parents=True)"
+    record = submit(own, args=("%saved_model_path%",), saved_model_path=str(target)).wait_success(
+        90
+    )
+    assert (record.saved_outputs, os.listdir(target)) == ([], [])
+    assert record.notes == [f"{target} (--saved_model_path) is written by the program."]

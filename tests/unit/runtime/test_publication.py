@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from submarine_jobs.outputs import settle_outputs
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol import NamedOutput
 from submarine_runtime.publication import (
+    MODEL_MANIFEST,
     Published,
     list_path,
     own_path,
@@ -212,3 +214,53 @@ def test_a_list_of_an_earlier_attempt_is_not_published(tmp_path: Path) -> None:
     done = place.publish(LocalStore(str(place.job)), {"worker:0": (3, 1)})
     assert done.failure == "--save-output p: the files of worker:0 were not saved."
     assert place.visible() is None
+
+
+class ModelPlace(Place):
+    """A job of two tasks whose chief has staged a model for ``--saved_model_path``."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.spec = JobSpec(
+            "test", "local", roles=(Role("worker", 2),), saved_model_path=str(self.target)
+        )
+        for path in self.staging.iterdir():
+            path.unlink()
+        (self.staging / "a.bin").write_text("new")
+        digests = {"a.bin": hashlib.sha256(b"new").hexdigest()}
+        content = {"epoch": 2, "attempt": 1, "files": {"a.bin": 3}, "digests": digests}
+        listed = self.job / list_path("saved-model", "worker:0")
+        listed.parent.mkdir(parents=True)
+        listed.write_text(json.dumps(content))
+
+    def publish(self, store: LocalStore, tasks: Any = None) -> Published:
+        tasks = tasks or {"worker:0": (2, 1), "worker:1": (2, 1)}
+        return publish_outputs(store, self.spec.published, self.spec, JOB, tasks, again)
+
+
+def test_a_model_appears_complete_with_its_manifest_or_not_at_all(tmp_path: Path) -> None:
+    store = CountingStore(str(tmp_path / "whole/job"))
+    assert not ModelPlace(tmp_path / "whole").publish(store).failure
+    complete = ["_SUCCESS", "a.bin", MODEL_MANIFEST]
+    states = []
+    for number in range(store.changes):
+        place = ModelPlace(tmp_path / str(number))
+        with pytest.raises(Interrupted):
+            place.publish(CountingStore(str(place.job), kill_at=number))
+        states.append(place.visible())
+        done = place.publish(LocalStore(str(place.job)))
+        assert (done.failure, done.outputs[0].name) == ("", "saved-model")
+        manifest = json.loads((place.target / MODEL_MANIFEST).read_text())
+        assert manifest["files"] == [
+            {"path": "a.bin", "size": 3, "sha256": hashlib.sha256(b"new").hexdigest()}
+        ]
+        assert (place.visible(), place.hidden()) == (complete, [])
+    assert {tuple(state or ()) for state in states} == {(), tuple(complete)}
+
+
+def test_a_model_whose_chief_did_not_succeed_is_not_published(tmp_path: Path) -> None:
+    place = ModelPlace(tmp_path)
+    done = place.publish(LocalStore(str(place.job)), {"worker:1": (2, 1)})
+    assert (done.failure, done.outputs, place.visible()) == ("", [], None)
+    assert "nothing was published" in done.warnings[0]
+    assert not place.hidden()

@@ -19,6 +19,7 @@ from submarine_runtime.files import TEMPORARY_PREFIX, replace_file
 from submarine_runtime.protocol import AgentConfig, NamedOutput
 from submarine_runtime.publication import (
     MANIFEST,
+    MODEL_MANIFEST,
     OWNER,
     SUCCESS,
     Attempt,
@@ -235,8 +236,8 @@ class StreamUploader:
 
 def unsaved(output: NamedOutput, error: Any) -> str:
     """Return the sentence on an output that could not be saved."""
-    return _("--save-output {name} was not saved: {error}.").format(
-        name=output.name, error=str(error).rstrip(".")
+    return _("{option} was not saved: {error}.").format(
+        option=output.option, error=str(error).rstrip(".")
     )[:1000]
 
 
@@ -258,7 +259,7 @@ def own_files(
     for item in find_outputs({output.name: scratch.saved_output(output.name)}):
         path = item.path[len(output.name) + 1 :]
         if not item.refusal:
-            if path != SUCCESS:
+            if path != (MODEL_MANIFEST if output.is_model else SUCCESS):
                 yield path, item
         elif item.special:
             missing(item.refusal)

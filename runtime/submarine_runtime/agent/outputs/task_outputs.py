@@ -5,10 +5,11 @@ Files are staged for ``submarine_runtime.publication``; ``streams`` publishes fi
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from shutil import rmtree
-from typing import Callable
+from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.outputs.files import find_outputs
 from submarine_runtime.agent.outputs.streams import StreamUploader, own_files, unsaved
@@ -21,6 +22,7 @@ from submarine_runtime.publication import (
     publish_outputs,
     set_modes,
     staging_path,
+    writes,
     writes_outputs,
 )
 from submarine_runtime.record import Status
@@ -58,16 +60,14 @@ class TaskOutputs:
         The published parts of streams are listed for the program.
         """
         try:
-            for output in self._config.publish:
+            for output in (one for one in self._config.publish if not one.is_model):
                 rmtree(self._scratch.saved_output(output.name), ignore_errors=True)
                 make_directories(self._scratch.saved_output(output.name))
             deadline = time.monotonic() + self._config.save_grace
             for output in self._config.publish:
                 retry(lambda: self._prepare(output), deadline, store=self._store)  # noqa: B023
         except (StoreError, OSError, ValueError) as exc:
-            return _("--save-output cannot be used: {error}.").format(error=str(exc).rstrip("."))[
-                :1000
-            ]
+            return _("Outputs cannot be saved: {error}.").format(error=str(exc).rstrip("."))[:1000]
         return ""
 
     def _prepare(self, output: NamedOutput) -> None:
@@ -122,6 +122,8 @@ class TaskOutputs:
         failure = None
         for output in self._config.publish:
             stream = self._streams.get(output.name)
+            if not writes(self._config.spec, output, self._task):
+                continue
             if not succeeded:
                 self._report_unpublished(output, missing)
             elif stream is not None:
@@ -157,21 +159,30 @@ class TaskOutputs:
         """Upload the files of an output to its hidden directory, and list them."""
         staging = staging_path(output.uri, self._config.record.job_id)
         files: dict[str, int] = {}
+        digests: dict[str, str] = {}
+        several = self._several and not output.is_model
         try:
             attempt(lambda: self._store.make_directory(staging))
             for path, item in own_files(self._scratch, output, missing):
-                target = part_path(path, self._task, self._several)
+                target = part_path(path, self._task, several)
                 source, place = item.source, f"{staging}/{target}"
                 files[target] = attempt(lambda: self._store.upload(place, source))  # noqa: B023
+                if output.is_model:
+                    digests[target] = _sha256(source)
         except (StoreError, ValueError) as exc:
             return unsaved(output, exc)
-        return self._list_files(output, files, attempt)
+        return self._list_files(output, files, attempt, digests)
 
     def _list_files(
-        self, output: NamedOutput, files: dict[str, int], attempt: Attempt
+        self,
+        output: NamedOutput,
+        files: dict[str, int],
+        attempt: Attempt,
+        digests: Mapping[str, str] = {},
     ) -> str | None:
         config = self._config
-        content = {"epoch": config.epoch, "attempt": config.attempt, "files": files}
+        content: dict[str, Any] = {"epoch": config.epoch, "attempt": config.attempt}
+        content.update(files=files, digests=dict(digests))
         path, data = list_path(output.name, self._task), json.dumps(content).encode()
         try:
             attempt(lambda: self._store.publish(path, data))
@@ -184,7 +195,14 @@ class TaskOutputs:
         if next(found, None) is not None:
             missing(
                 _(
-                    "--save-output {name}: files were not published, because {task} did not "
-                    "end with success."
-                ).format(name=output.name, task=self._task)
+                    "{option}: files were not published, because {task} did not end with success."
+                ).format(option=output.option, task=self._task)
             )
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
