@@ -354,6 +354,60 @@ def test_a_stream_neither_repeats_nor_loses_a_part_after_a_restart(
     assert record.saved_outputs[0].files == len(found)
 
 
+PARTS = """
+import os, pathlib, time
+out = pathlib.Path(os.environ["SUBMARINE_OUTPUT_s"])
+done = set(pathlib.Path(os.environ["SUBMARINE_PUBLISHED_s"]).read_text().split())
+task = os.environ["SUBMARINE_INDEX"]
+for n in range(4):
+    name = f"p{n}-{task}.csv"
+    if name not in done:
+        if n == 3 and not done:
+            time.sleep(600)
+        (out / name).write_text(os.environ["SUBMARINE_ATTEMPT"])
+"""
+
+
+@pytest.mark.full
+def test_parts_are_stored_early_and_appear_together(submit: Submit, tmp_path: Path) -> None:
+    target = tmp_path / "s"
+    target.mkdir()
+    (target / "old.csv").touch()
+    output = NamedOutput("s", str(target), "overwrite", parts=True)
+    job = submit(PARTS, instances=2, max_restarts=9, outputs=(output,))
+    staged = tmp_path / f".s.{job.id}.new"
+    until(lambda: len(data(staged)) == 6 if staged.exists() else False)
+    assert os.listdir(target) == ["old.csv"]
+    for task in job.record().tasks:
+        assert task.pid
+        os.kill(task.pid, signal.SIGKILL)
+    record = job.wait_success(PATIENCE)
+    expected = {f"p{n}-{task}.csv": b"12"[n == 3 :][:1] for n in range(4) for task in range(2)}
+    assert data(target) == expected
+    assert contents(target).keys() - expected.keys() == {"_SUCCESS"}
+    assert record.saved_outputs[0].files == 8
+    assert not hidden(tmp_path)
+
+
+@pytest.mark.full
+def test_parts_of_two_tasks_with_one_name_fail_the_job(submit: Submit, tmp_path: Path) -> None:
+    program = """
+import os, pathlib, time
+index = int(os.environ["SUBMARINE_INDEX"])
+path = pathlib.Path(os.environ["SUBMARINE_OUTPUT_s"], "same.csv")
+path.write_text("x" * (index + 1))
+if index:
+    path.rename(path.with_name(".hidden"))
+    time.sleep(8)
+    path.with_name(".hidden").rename(path)
+"""
+    output = NamedOutput("s", str(tmp_path / "s"), parts=True)
+    record = submit(program, instances=2, outputs=(output,)).wait(PATIENCE)
+    assert record.reason is EndReason.OUTPUT_NOT_SAVED
+    assert "several tasks have written same.csv" in record.detail
+    assert not list(tmp_path.glob("*s"))
+
+
 @pytest.mark.full
 def test_a_target_without_space_fails_the_job(submit: Submit, tmp_path: Path) -> None:
     place = tmp_path / "small"

@@ -14,6 +14,7 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_kernel.kernelspecs import install_kernel, kernel_json, read_settings
 from submarine_magics.commands import default_words
+from submarine_magics.commands.run_defaults import applicable
 
 
 def test_kernel_json_starts_the_kernel_with_this_interpreter() -> None:
@@ -118,6 +119,11 @@ def test_a_typed_option_replaces_its_default() -> None:
     assert "--gpu=1" in words("digits", "--", "--gpu", "3")
     with pytest.raises(UsageError, match=r"kernel.json: 'gpuu' is not an option .* mean gpu\?"):
         default_words({"gpuu": 1}, [], "kernel.json")
+    # `predict` has no TensorBoard.
+    assert applicable(defaults, "run") == defaults
+    assert applicable({**defaults, "gpuu": 1}, "predict").keys() == {
+        *("gpu", "memory", "env", "wait", "gpuu"),
+    }
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "ü", "x" * 200])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from submarine_jobs.commands.grammar import (
     Callback,
@@ -20,7 +21,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.commands.run import options_of, run_job, run_option, together
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
-from submarine_jobs.model import NamedInput, NamedOutput
+from submarine_jobs.model import NamedInput, NamedOutput, in_workflow_node
 from submarine_jobs.options import (
     RUN_OPTIONS,
     RunOptions,
@@ -29,12 +30,8 @@ from submarine_jobs.options import (
     parse_input,
     parse_save_output,
 )
-from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol import APPEND_RUN
 from submarine_runtime.translation import _, gettext_noop
-
-if TYPE_CHECKING:
-    from submarine_jobs.client import Session
 
 #: Name of the output in the job.
 OUTPUT = "predictions"
@@ -222,6 +219,8 @@ def predict(ctx: click.Context, /, **typed: Any) -> Outcome:
     result) the job has metrics.
     """
     frontend = ctx.find_object(Frontend) or Frontend()
+    if ctx.get_parameter_source("on_interrupt") is ParameterSource.DEFAULT and in_workflow_node():
+        typed["on_interrupt"] = "cancel"  # As in `run`.
     chosen = {
         name: typed.pop(name)
         for name in (
@@ -238,7 +237,12 @@ def _predict(
     base: RunOptions, chosen: dict[str, Any], frontend: Frontend, body: CellBody | None
 ) -> Outcome:
     # cost: the modules of a program and of models, which `predict --help` does not need.
-    from submarine_jobs.commands.predict.model import check_name, model_input
+    from submarine_jobs.commands.predict.model import (
+        check_name,
+        model_input,
+        uri_in_job,
+        with_scheme,
+    )
     from submarine_jobs.commands.predict.program import (
         RESULT,
         check_functions,
@@ -253,7 +257,11 @@ def _predict(
     functions = functions_of(base, frontend, body)
     warnings = check_functions(functions, model=bool(chosen["model"]))
     session = frontend.session(frontend.config(base.config_options))
+    storage, _root = session.backend().job_root()
+    if data.mode == "mount":
+        data = replace(data, uri=with_scheme(data.uri, storage))
     inputs, output = [data, *others], chosen["output"]
+    target = storage.path_of(output.uri)
     if text := chosen["model"]:
         model = model_input(text, session, frontend, yes=base.force)
         if model is None:
@@ -264,7 +272,8 @@ def _predict(
     settings = {
         "input": data.name,
         "output": OUTPUT,
-        "uri": _uri_in_job(session, output.uri),
+        # The submission refuses a URI of another file system.
+        "uri": output.uri if target is None else uri_in_job(storage, target),
         "append_run": output.mode == APPEND_RUN,
         "stream": output.stream,
         "model": "MODEL" if text else "",
@@ -306,12 +315,3 @@ def _listed(given: tuple[tuple[str, ...], ...]) -> list[str] | None:
     if not given:
         return None
     return list(dict.fromkeys(name for names in given for name in names))
-
-
-def _uri_in_job(session: Session, uri: str) -> str:
-    """Return the URI by which the program finds the output."""
-    storage, _root = session.backend().job_root()
-    path = storage.path_of(uri)
-    if path is None:
-        return uri  # The submission refuses it.
-    return path if isinstance(storage, LocalStorage) else storage.url(path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.commands.grammar import confirm_foreign
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import NamedInput
+from submarine_jobs.storage import LocalStorage, Storage
 from submarine_jobs.trained_models import model_source, published_version
 from submarine_runtime.snapshots import NAME
 from submarine_runtime.translation import _
@@ -54,8 +55,21 @@ def model_input(text: str, session: Session, frontend: Frontend, *, yes: bool) -
     why = _("what your program loads of its model may run their code")
     if not confirm_foreign(job, frontend, _("Use"), why, yes=yes, option="--force", runs_code=True):
         return None
-    source = model_source(job, version)
-    return NamedInput(MODEL, job.directory.storage.url(job.directory.file(source.folder)))
+    source, directory = model_source(job, version), job.directory
+    return NamedInput(MODEL, uri_in_job(directory.storage, directory.file(source.folder)))
+
+
+def uri_in_job(storage: Storage, path: str) -> str:
+    """Return the URI by which a program finds a path of the file system of the jobs."""
+    return path if isinstance(storage, LocalStorage) else storage.url(path)
+
+
+def with_scheme(uri: str, storage: Storage) -> str:
+    """Return a URI that the program reads itself: a path is in the file system of the jobs."""
+    mark = "@" if uri.startswith("@") else ""
+    uri = uri.removeprefix("@")
+    path = None if ":" in uri.split("/")[0] else storage.path_of(uri)
+    return mark + (uri if path is None else uri_in_job(storage, path))
 
 
 def check_name(name: str) -> None:

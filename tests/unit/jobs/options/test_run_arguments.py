@@ -95,7 +95,12 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
         lambda name, target, how: NamedOutput(name, f"hdfs:///{target}", *how),
         _NAME.filter(lambda name: name != "DIR"),
         _TARGET,
-        st.sampled_from([("", False), ("", True), ("overwrite", False), ("append-run", True)]),
+        st.sampled_from(
+            [
+                *(("", False), ("", True), ("overwrite", False), ("append-run", True)),
+                *(("", False, True), ("overwrite", False, True), ("append-run", False, True)),
+            ]
+        ),
     ),
     "names": st.sampled_from(["x", "y", "data"]),
 }

@@ -30,6 +30,13 @@ def test_parse_cell_verb() -> None:
     assert words == ["workflow", "nightly", "--to", "cron"]
     assert (body.text, body.first_line, body.cell) == ("\nnodes: []\n", 6, "Paragraph 2")
     assert parse_cell_verb("workflow nightly\n# a.job\ntype=noop", 1, "") is not None
+    text = (
+        "predict m@v --input x=/a --output /b\n# Scores.\nimport numpy\n\ndef predict(batch): ..."
+    )
+    found = parse_cell_verb(text, 1, "3")
+    assert found is not None
+    assert (found[0][0], found[1].first_line) == ("predict", 2)
+    assert parse_cell_verb("predict m@v --input x=/a --output /b\nlist", 1, "3") is None
     for commands in ("workflow status\nlist", "workflow run a\n# later\n", "list\nnodes: []", ""):
         assert parse_cell_verb(commands, 1, "") is None
 
