@@ -331,7 +331,8 @@ def inputs_of_tasks(
             part = shard_of_task(member.task, sharing) if sharing else WHOLE
             if one.mode == "stream":
                 read = files if part.count else []
-                size = sum(file.size for file in read) // max(1, part.count)
+                known = all(file.size or "://" not in file.source for file in read)
+                size = sum(file.size for file in read) // max(1, part.count) if known else None
                 found.append(TaskInput(member.task, one.name, len(read), size, one.word))
                 continue
             if part.count not in parts_of_input:

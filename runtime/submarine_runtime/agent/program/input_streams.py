@@ -37,6 +37,10 @@ ORDER, PIPE, HISTORY, LOG = "stream.json", "stream", "history.json", "feeder.log
 #: Seconds between the state that a checkpoint has and its first byte: the program copies it, or
 #: another task's clock differs.
 BEFORE_WRITING = 1.0
+#: Seconds that a process has to write the last position.
+LAST_POSITION = 0.5
+#: A larger file that has grown is a checkpoint: its content is not compared.
+_LOG_BYTES = 64 << 20
 
 
 class InputStreams:
@@ -112,6 +116,7 @@ class InputStreams:
             {(f.size, f.modified_ns): f.crc for f in writer.newest.files} if writer.newest else {}
         )
         largest = max((seen.size for seen in files.values()), default=0)
+        earlier = max((seen.modified_ns for seen in published.values()), default=0) / 1e9
         times, checkpoint = [], False
         for path, seen in files.items():
             before, place = old.get(seen.inode), path_of(path)
@@ -119,12 +124,13 @@ class InputStreams:
                 continue
             born = birth_of(place)
             in_place = before is not None and born * 1e9 <= before.modified_ns
-            if before is not None and in_place and seen.size >= before.size:
+            if before is not None and in_place and seen.size >= before.size < _LOG_BYTES:
                 with open(place, "rb") as file:
                     if crc32(file.read(before.size)) == saved.get(before[1:]):
                         continue
             checkpoint = checkpoint or 2 * seen.size >= largest
-            times.append(quiet if in_place or not born else born)
+            # Without the birth of a renamed file: the end of the checkpoint before.
+            times.append(quiet if in_place else born or earlier)
         return min(times) - BEFORE_WRITING if checkpoint else 0.0
 
     def resume(self, began: float) -> None:
@@ -236,6 +242,9 @@ class InputStreams:
     def end(self) -> None:
         """End the processes after the end of the program."""
         for feeder in self._feeders.values():
+            # Without its reader it notes how far that came, and ends.
+            with suppress(subprocess.TimeoutExpired):
+                feeder.wait(LAST_POSITION)
             if feeder.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(feeder.pid, signal.SIGKILL)
