@@ -65,6 +65,8 @@ DESCRIPTIONS = {
     "why": "The reason, shown with the job.",
     "resume": "Continue from the newest checkpoint.",
     "name": "Name of the version; by default one is made.",
+    "Idempotency-Key": "Id of the request, 1 to 200 printable ASCII characters: the same request "
+    "submits one job, however often it is sent.",
 }
 #: Methods of a handler that read a field of the body, and a parameter of the query.
 _BODY_READERS = ("body_text", "body_flag")
@@ -187,7 +189,7 @@ def document() -> dict[str, Any]:
     for path, handler in rest_routes():
         for method, function, answer in operations(handler):
             if answer is not None:
-                types.update(answer.types, [answer.body] if answer.body else [])
+                types.update(answer.types, filter(None, (answer.body, answer.form)))
             paths.setdefault(path, {})[method] = _operation(path, method, handler, function, answer)
     return {
         "openapi": "3.1.0",
@@ -247,11 +249,19 @@ def _operation(
         {"name": name, "in": "query", "description": describe(name, path), "schema": schema}
         for name, schema in inputs.query.items()
     ]
+    parameters += [
+        {"name": name, "in": "header", "description": describe(name, path),
+         "schema": {"type": "string"}}
+        for name in (answer.request_headers if answer is not None else ())
+    ]  # fmt: skip
     if parameters:
         found["parameters"] = parameters
     if answer is not None and answer.body is not None:
         body = _reference(answer.body)
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    elif answer is not None and answer.form is not None:
+        content = {"multipart/form-data": {"schema": _reference(answer.form)}}
+        found["requestBody"] = {"required": True, "content": content}
     elif inputs.body:
         fields = {
             name: {**schema, "description": describe(name, path)}

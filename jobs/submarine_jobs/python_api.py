@@ -111,13 +111,15 @@ def to_arguments(
     options: Mapping[str, Any], values: Mapping[str, Any], verb: str = "run"
 ) -> list[str]:
     """Return the command-line arguments for ``options``."""
-    known = _known_options(verb)
+    known = known_options(verb)
     words: list[str] = []
     for key, value in options.items():
         if key in SPECIAL:
             continue
         # The command rejects an unknown keyword with an error message.
-        words += _option_arguments(known.get(key, f"--{key}"), value)
+        words += _option_arguments(
+            _spelling(known[key], key) if key in known else f"--{key}", value
+        )
     for name, role in (options.get("roles") or {}).items():
         words += ["--role", role_text(name, role)]
     for name, value in (options.get("params") or {}).items():
@@ -180,16 +182,30 @@ def _option_arguments(option: str, value: Any) -> list[str]:
     if value is True:
         return [option]
     if isinstance(value, Mapping):
-        return [word for key, item in value.items() for word in (option, f"{key}={item}")]
+        return [f"{option}={key}={item}" for key, item in value.items()]
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [word for item in value for word in (option, str(item))]
-    return [option, str(value)]
+        return [f"{option}={item}" for item in value]
+    # One word: the value of a flag is refused, and is not the next option or a program.
+    return [f"{option}={value}"]
 
 
-def _known_options(verb: str) -> dict[str, str]:
+def _spelling(option: click.Option, keyword: str) -> str:
+    return next(name for name in option.opts if _keyword(name) == keyword)
+
+
+def _keyword(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
+
+
+def known_options(verb: str = "run") -> dict[str, click.Option]:
     """Return the option of each keyword: ``python_env`` -> ``--python-env``."""
     command = grammar().get_command(click.Context(grammar()), verb)
     if command is None:
         raise RuntimeError(f"the grammar has no verb {verb}")
-    options = [opt for parameter in command.params for opt in parameter.opts]
-    return {option.lstrip("-").replace("-", "_"): option for option in options if "--" in option}
+    return {
+        _keyword(name): option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+        if name.startswith("--")
+    }

@@ -36,12 +36,13 @@ class SubmarineServer(ExtensionApp):
     def initialize_settings(self) -> None:
         """Create the objects that the handlers share."""
         # cost: `jupyter server extension list` imports this module and needs none of these.
-        from submarine_server import channel, tensorboard
+        from submarine_server import channel, handlers, tensorboard
         from submarine_server.service import JobService
 
         root = self.settings.get("server_root_dir")
         self.service = JobService(self.profile, Path(root).expanduser() if root else None)
         self.settings["submarine_service"] = self.service
+        handlers.attach(self.settings, self.service)
         channel.attach(self.settings, self.service)
         tensorboard.attach(self.settings, self.service)
         server = self.serverapp

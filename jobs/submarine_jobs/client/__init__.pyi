@@ -12,6 +12,13 @@ from .listing import (
     target_of as target_of,
     unknown_jobs as unknown_jobs,
 )
+from .request_ids import (
+    RequestChangedError as RequestChangedError,
+    RequestPendingError as RequestPendingError,
+    SubmitRequest as SubmitRequest,
+    changed as changed,
+    submit_once as submit_once,
+)
 from .run_attempts import start_or_join as start_or_join
 from .session import Session as Session
 from .started_jobs import (

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.client import started_jobs as started
@@ -46,26 +46,41 @@ _ordinals: dict[str, int] = {}
 _lock = threading.Lock()
 
 
+class Registration(NamedTuple):
+    """A registered job, and the content of the request; the number is 0 if there is none."""
+
+    number: int = 0
+    job_id: str = ""
+    content: str = ""
+
+
 @dataclass(frozen=True)
 class RunStart:
-    """The registration of one start of a job in a run."""
+    """The registration of one start of a job in a run.
+
+    Parameters
+    ----------
+    content
+        Digest of what the start consists of, where its key does not include it.
+    """
 
     storage: Storage
     root: str
     run_id: str
     start: str
+    content: str = ""
 
     @property
     def directory(self) -> str:
         """Directory of all starts of the run; its name is a digest of the run id."""
         return f"{self.root.rstrip('/')}/{layout.RUNS}/{_digest(self.run_id)}"
 
-    def newest(self) -> tuple[int, str]:
-        """Return number and job of the newest registration; 0 if there is none."""
+    def newest(self) -> Registration:
+        """Return the newest registration."""
         try:
             entries = self.storage.list_directory(self.directory)
         except FileNotFoundError:
-            return 0, ""
+            return Registration()
         numbers = [0]
         for entry in entries:
             start, _, rest = entry.name.partition(".")
@@ -74,13 +89,17 @@ class RunStart:
                 numbers.append(int(text))
         number = max(numbers)
         if not number:
-            return 0, ""
+            return Registration()
         raw = JobDirectory(self.storage, self.directory).read_json(f"{self.start}.{number}.json")
-        return number, str(raw.get("job_id", "")) if isinstance(raw, dict) else ""
+        if not isinstance(raw, dict):
+            return Registration(number)
+        return Registration(number, str(raw.get("job_id", "")), str(raw.get("content", "")))
 
     def register(self, number: int, job_id: str) -> bool:
         """Register the job; return False if another attempt was first."""
         content = {"version": 1, "run_id": self.run_id, "job_id": job_id, "time": time.time()}
+        if self.content:
+            content["content"] = self.content
         path = f"{self.directory}/{self.start}.{number}.json"
         return self.storage.publish_exclusive(path, json.dumps(content).encode())
 
@@ -110,7 +129,7 @@ def start_or_join(
     storage, root = session.backend(spec.backend).job_root()
     where = RunStart(storage, root, spec.run_id, _start(spec, place))
     while True:
-        number, job_id = where.newest()
+        number, job_id, _content = where.newest()
         job = _joinable_job(session, where, job_id, say) if number else None
         if job is not None:
             say(

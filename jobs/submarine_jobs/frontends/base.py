@@ -39,6 +39,10 @@ class Frontend:
         Collected cells; None: the front end has no cells.
     namespace
         Variables for ``--with``; None: the front end has no variables.
+    files
+        Files of the program by name, which a client has sent; None: it names a file here.
+    claim
+        Called with the id of a new job before the job can run; see ``submit``.
     plugin_output
         Output of commands of other packages; None: stdout of the process.
     """
@@ -48,6 +52,8 @@ class Frontend:
     interactive = False
     collection: CellCollection | None = None
     namespace: Mapping[str, Any] | None = None
+    files: Mapping[str, bytes] | None = None
+    claim: Callable[[str], bool] | None = None
     plugin_output: TextIO | None = None
 
     def __init__(self) -> None:

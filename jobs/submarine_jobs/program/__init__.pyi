@@ -27,7 +27,7 @@ from .ipython_syntax import (
     clean_source as clean_source,
     parse_python as parse_python,
 )
-from .job_bundle import Bundle as Bundle, build_bundle as build_bundle
+from .job_bundle import MAX_BYTES as MAX_BYTES, Bundle as Bundle, build_bundle as build_bundle
 from .merging import merge_cells as merge_cells
 from .notebook_document import (
     DocumentCell as DocumentCell,
@@ -39,4 +39,9 @@ from .scripts import (
     bundle_from_file as bundle_from_file,
     bundle_from_notebook as bundle_from_notebook,
     marked_cells as marked_cells,
+)
+from .uploads import (
+    central_directory_size as central_directory_size,
+    read_uploaded_zip as read_uploaded_zip,
+    uploaded_bundle as uploaded_bundle,
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tornado.web import HTTPError
 
+from submarine_jobs.client import RequestChangedError, RequestPendingError
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -30,7 +31,7 @@ class ApiError(HTTPError):
     Parameters
     ----------
     status
-        400, 403, 404, 409, 413, 502 or 504.
+        400, 403, 404, 409, 413, 422, 502, 503 or 504.
     error
         What is wrong, one sentence.
     fix
@@ -57,6 +58,7 @@ _CODES = {
     405: "method",
     409: "refused",
     413: "too_large",
+    503: "busy",
     502: "unreachable",
     504: "timeout",
 }
@@ -73,6 +75,8 @@ class _ErrorKind:
 _KINDS = (
     _ErrorKind(JobNotFoundError, 404, "not_found"),
     _ErrorKind(ConfigError, 502, "config"),
+    _ErrorKind(RequestChangedError, 422, "request_id"),
+    _ErrorKind(RequestPendingError, 409, "pending"),
     _ErrorKind(UsageError, 400, "usage"),
     _ErrorKind(RefusedError, 409, "refused"),
     _ErrorKind(JobFailedError, 409, "refused"),

@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import json
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar, cast
 
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from tornado.httputil import HTTPFile, HTTPInputError, parse_body_arguments
 from tornado.web import HTTPError, authenticated, stream_request_body
 
 from submarine_jobs.text import one_line
@@ -48,15 +49,21 @@ class Answer:
         Types of the JSON: one, or those of the lines of ``NDJSON``.
     body
         Type of the JSON that the method reads as a whole; None if it reads single fields.
+    form
+        Type of the parts of a ``multipart/form-data`` body that the method reads.
     headers
         Names of the headers that describe the data.
+    request_headers
+        Names of the headers that the method reads.
     """
 
     types: tuple[type, ...] = ()
     status: int = 200
     content_type: str = JSON
     body: type | None = None
+    form: type | None = None
     headers: tuple[str, ...] = ()
+    request_headers: tuple[str, ...] = ()
 
 
 Method = Callable[..., Coroutine[Any, Any, Any]]
@@ -132,6 +139,7 @@ class BaseHandler(APIHandler):
     def initialize(self) -> None:
         """Initialize the state of one request."""
         self._body = bytearray()
+        self._received = 0
 
     @property
     def service(self) -> JobService:
@@ -150,22 +158,29 @@ class BaseHandler(APIHandler):
         self.set_header("Cache-Control", "no-store")
         self.set_header("Cross-Origin-Resource-Policy", "same-origin")
 
+    @property
+    def max_body(self) -> int:
+        """Maximum size of the body of this request in bytes."""
+        return MAX_BODY
+
     async def prepare(self, *, _redirect_to_login: bool = False) -> None:
         """Reject a large body before it is read."""
         announced = self.request.headers.get("Content-Length", "0")
-        if not announced.isdecimal() or int(announced) > MAX_BODY:
-            raise ApiError(
-                413, _("A request may have at most {max_body} bytes.").format(max_body=MAX_BODY)
-            )
+        if not announced.isdecimal() or int(announced) > self.max_body:
+            raise self._too_large()
         await super().prepare()
+
+    def _too_large(self) -> ApiError:
+        return ApiError(
+            413, _("A request may have at most {max_body} bytes.").format(max_body=self.max_body)
+        )
 
     def data_received(self, chunk: bytes) -> None:
         """Collect the body up to the limit."""
-        if len(self._body) + len(chunk) > MAX_BODY:
-            raise ApiError(
-                413, _("A request may have at most {max_body} bytes.").format(max_body=MAX_BODY)
-            )
+        if len(self._body) + len(chunk) > self.max_body:
+            raise self._too_large()
         self._body += chunk
+        self._received += len(chunk)
 
     def body(self) -> dict[str, Any]:
         """Return the JSON object of the request; empty if there is no body."""
@@ -178,6 +193,46 @@ class BaseHandler(APIHandler):
         if not isinstance(value, dict):
             raise ApiError(400, _("The body of the request is not a JSON object."))
         return value
+
+    def form(self, limits: Mapping[str, int]) -> dict[str, bytes]:
+        """Return the parts of a ``multipart/form-data`` body by name.
+
+        Parameters
+        ----------
+        limits
+            Maximum size in bytes of each part that is allowed.
+        """
+        kind = self.request.headers.get("Content-Type", "")
+        if not kind.lower().startswith("multipart/form-data"):
+            raise ApiError(400, _("The body of the request is not multipart/form-data."))
+        texts: dict[str, list[bytes]] = {}
+        files: dict[str, list[HTTPFile]] = {}
+        try:
+            parse_body_arguments(kind, bytes(self._body), texts, files)
+        except HTTPInputError:
+            texts, files = {}, {}
+        self._body = bytearray()
+        found = [(name, part) for name, parts in texts.items() for part in parts]
+        found += [(name, file["body"]) for name, parts in files.items() for file in parts]
+        if not found:
+            raise ApiError(400, _("The body of the request has no parts, or is damaged."))
+        for name, part in found:
+            if name not in limits:
+                raise ApiError(
+                    400,
+                    _("The request has the part {name}.").format(name=one_line(name, 40)),
+                    _("Allowed are {names}.").format(names=", ".join(limits)),
+                )
+            if len(part) > limits[name]:
+                raise ApiError(
+                    413,
+                    _("The part {name} may have at most {limit} bytes.").format(
+                        name=name, limit=limits[name]
+                    ),
+                )
+        if len(dict(found)) < len(found):
+            raise ApiError(400, _("The request has a part twice."))
+        return dict(found)
 
     def body_text(self, body: dict[str, Any], name: str, limit: int = MAX_TEXT) -> str:
         """Return a text of the body; empty if it is missing."""
@@ -250,7 +305,7 @@ class BaseHandler(APIHandler):
         headers = self.request.headers
         announced = headers.get("Content-Length", "0")
         known = announced.isdecimal() and "Transfer-Encoding" not in headers
-        return known and len(self._body) == int(announced)
+        return known and self._received == int(announced)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """Log unexpected errors with their traceback, and other errors in one line."""

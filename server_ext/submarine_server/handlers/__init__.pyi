@@ -1,2 +1,2 @@
 from .health import NotFoundHandler as NotFoundHandler
-from .routes import ROUTES as ROUTES
+from .routes import ROUTES as ROUTES, attach as attach

@@ -1,6 +1,6 @@
-"""The job list of the user, from the local index and the latest poll.
+"""The job list of the user, from the local index and the latest poll; submission of a job.
 
-The index does not depend on the cluster; a request waits only briefly for a poll.
+The index does not depend on the cluster; a request for the list waits only briefly for a poll.
 """
 
 from __future__ import annotations
@@ -10,25 +10,105 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
+from jupyter_server.utils import url_path_join
+
 from submarine_jobs.client import Session
 from submarine_jobs.errors import UsageError
+from submarine_jobs.program import MAX_BYTES
 from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
 from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
-from submarine_server.base import Answer, BaseHandler, guarded
+from submarine_server.base import Answer, ApiError, BaseHandler, guarded
 from submarine_server.channel import SERVICES, ChannelServices
 from submarine_server.monitor import JobMonitor
-from submarine_server.service import TIMEOUT, JobService
-from submarine_server.views import JobsPageJson, Json, row_json
+from submarine_server.service import TIMEOUT, JobService, Submissions, parse_submission
+from submarine_server.views import JobsPageJson, Json, SubmissionForm, SubmittedJson, row_json
 
 #: Seconds to wait for a poll, and for which a poll is shared.
 CLUSTER_TIMEOUT = 2.0
 MAX_AGE = 3.0
 MAX_PAGE = 500
+#: Limits in bytes: options of a submission, and the whole request; the number of requests above
+#: ``SMALL_SUBMISSION``, or of unknown size, that are received at once.
+MAX_OPTIONS = 64 << 10
+MAX_SUBMISSION = MAX_BYTES + MAX_OPTIONS + (64 << 10)
+SMALL_SUBMISSION = 1 << 20
+MAX_RECEIVING = 4
+#: Key of the ``Submissions`` in the settings of the server.
+SUBMISSIONS = "submarine_submissions"
 
 
 class JobsHandler(BaseHandler):
-    """``GET jobs``."""
+    """``jobs``."""
+
+    #: Bodies of submissions that are being received.
+    _receiving = 0
+    _counted = False
+
+    @property
+    def max_body(self) -> int:
+        """See ``BaseHandler``; a submission may have a bundle."""
+        return MAX_SUBMISSION if self.request.method == "POST" else super().max_body
+
+    async def prepare(self, *, _redirect_to_login: bool = False) -> None:
+        """See ``BaseHandler``; receive a few bundles at once, of logged-in users only."""
+        await super().prepare()
+        if self.request.method != "POST":
+            return
+        if not self.current_user:
+            raise ApiError(403, _("You are not logged in to this server."), _("Log in first."))
+        announced = self.request.headers.get("Content-Length")
+        if announced is not None and int(announced) <= SMALL_SUBMISSION:
+            return
+        if JobsHandler._receiving >= MAX_RECEIVING:
+            raise ApiError(
+                503,
+                _("{number} large submissions are already being received.").format(
+                    number=MAX_RECEIVING
+                ),
+                _("Try again in a minute."),
+            )
+        JobsHandler._receiving += 1
+        self._counted = True
+
+    def on_finish(self) -> None:
+        """See ``RequestHandler``."""
+        self._release()
+
+    def on_connection_close(self) -> None:
+        """See ``RequestHandler``; the client has ended the connection."""
+        self._release()
+
+    def _release(self) -> None:
+        if self._counted:
+            self._counted = False
+            JobsHandler._receiving -= 1
+
+    @guarded(
+        "execute",
+        Answer((SubmittedJson,), 201, form=SubmissionForm, request_headers=("Idempotency-Key",)),
+    )
+    async def post(self) -> None:
+        """Submit a job with the options of `run` and the program's files; return its id.
+
+        A request with the header `Idempotency-Key` submits one job, however often it is sent.
+        """
+        form = self.form({"options": MAX_OPTIONS, "bundle": MAX_BYTES})
+        options = form.get("options", b"").decode("utf-8", "replace")
+        request_id = self.request.headers.get("Idempotency-Key", "")
+        submission = await self.service.call_local(
+            parse_submission, options, form.pop("bundle", None), request_id
+        )
+        self._release()
+        submissions = cast("Submissions", self.settings[SUBMISSIONS])
+        found = await submissions.submit(submission)
+        self.set_header("Location", url_path_join(self.request.path, found.job_id))
+        answer: SubmittedJson = {
+            "job_id": found.job_id,
+            "repeated": found.repeated,
+            "messages": list(found.messages),
+        }
+        self.finish_json(answer, 201)
 
     @guarded("read", Answer((JobsPageJson,)))
     async def get(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from submarine_jobs.access import MAX_BUNDLE
 from submarine_jobs.client import Job
 from submarine_jobs.model import JobSpec
+from submarine_jobs.program import central_directory_size
 from submarine_jobs.text import one_line, printable
 from submarine_runtime.protocol import MAP_PATH, SourceMap, layout
 from submarine_runtime.translation import _
@@ -107,7 +108,8 @@ def script_of(job: Job) -> str:
 def _open_bundle(job: Job) -> zipfile.ZipFile:
     try:
         data = job.directory.storage.read(job.directory.file(layout.BUNDLE), 0, MAX_BUNDLE)
-        if _directory_size(data) > MAX_DIRECTORY:
+        size = central_directory_size(data)
+        if size is None or size > MAX_DIRECTORY:
             raise zipfile.BadZipFile(_("it lists too many files"))
         return zipfile.ZipFile(io.BytesIO(data))
     except FileNotFoundError:
@@ -118,15 +120,6 @@ def _open_bundle(job: Job) -> zipfile.ZipFile:
         raise ApiError(
             409, _("The bundle of {id} is damaged or too large to be read.").format(id=job.id)
         ) from None
-
-
-def _directory_size(data: bytes) -> int:
-    """Size of the central directory of a zip file, which ``zipfile`` reads as a whole."""
-    tail = data[-(1 << 16) - 64 :]
-    end = tail.rfind(b"PK\x05\x06")
-    if end < 0 or b"PK\x06\x07" in tail:  # not a zip file, or zip64, which bundles never use
-        return MAX_DIRECTORY + 1
-    return int.from_bytes(tail[end + 12 : end + 16], "little")
 
 
 def _read_texts(bundle: zipfile.ZipFile) -> dict[str, str]:

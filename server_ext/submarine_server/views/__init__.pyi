@@ -27,6 +27,8 @@ from .answers import (
     SearchEndJson as SearchEndJson,
     SearchHitJson as SearchHitJson,
     SeriesJson as SeriesJson,
+    SubmissionForm as SubmissionForm,
+    SubmittedJson as SubmittedJson,
     TasksJson as TasksJson,
     WordsJson as WordsJson,
 )

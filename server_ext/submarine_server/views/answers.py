@@ -242,6 +242,28 @@ class NewJobJson(TypedDict):
     job_id: str
 
 
+class SubmissionForm(TypedDict):
+    """The parts of a request that submits a job.
+
+    ``options``: a JSON object with the options of ``submarine run`` by name, with ``_`` for ``-``;
+    ``bundle``: a zip of the program's files.
+    """
+
+    options: Annotated[dict[str, Any], Meta(extra_json_schema={"example": {"worker": 2}})]
+    bundle: NotRequired[Annotated[str, Meta(extra_json_schema={"format": "binary"})]]
+
+
+class SubmittedJson(TypedDict):
+    """A submitted job; ``repeated``: by an earlier request with the same id.
+
+    ``messages`` are warnings and notes of the checks.
+    """
+
+    job_id: str
+    repeated: bool
+    messages: list[str]
+
+
 class EmptyJson(TypedDict):
     """An empty object."""
 

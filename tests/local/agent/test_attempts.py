@@ -123,9 +123,9 @@ def test_a_second_attempt_leaves_nothing_behind(
     seen: list[int] = []
     newest = attempts.RunStart.newest
 
-    def late(place: attempts.RunStart) -> tuple[int, str]:
+    def late(place: attempts.RunStart) -> attempts.Registration:
         seen.append(1)
-        return (0, "") if len(seen) == 1 else newest(place)
+        return attempts.Registration() if len(seen) == 1 else newest(place)
 
     monkeypatch.setattr(attempts.RunStart, "newest", late)
     assert start("sleep 3600").id == first.id

@@ -122,7 +122,10 @@ def run_job(
                 line.show(WAITING, 0, 0)
             return job
 
-    job, joined = start_or_join(session, spec, frontend.launching_place, submit, frontend.say)
+    if frontend.claim is not None:
+        job, joined = submit(frontend.claim), False
+    else:
+        job, joined = start_or_join(session, spec, frontend.launching_place, submit, frontend.say)
     with with_job(job):
         if options.verbose:
             frontend.say(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from submarine_jobs.commands.grammar import printable
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import RunOptions, is_only_tensorboard, needs_program
-from submarine_jobs.program import PROGRAM, bundle_from_file
+from submarine_jobs.program import PROGRAM, bundle_from_file, uploaded_bundle
 from submarine_jobs.text import sibling_hint
 from submarine_runtime.translation import _
 
@@ -57,6 +58,8 @@ def find_program(options: RunOptions, frontend: Frontend) -> Program:
     UsageError
         If there is none, or if it cannot be read or shipped.
     """
+    if frontend.files:
+        return _from_upload(options, frontend.files)
     name = options.program
     if name is None and is_only_tensorboard(options, program=True):
         return Program("tensorboard", None)
@@ -87,6 +90,12 @@ def _is_on_disk(name: str, collected: CellCollection | None) -> bool:
     cells = collected.cells() if collected is not None else []
     modes = [cell.write_mode for cell in cells if cell.filename == name]
     return all(modes) and Path(name).is_file()
+
+
+def _from_upload(options: RunOptions, files: Mapping[str, bytes]) -> Program:
+    has_command = not needs_program(options)
+    bundle = uploaded_bundle(files, options.program, has_command=has_command)
+    return Program(_job_name(Path(bundle.program).stem), bundle)
 
 
 def _from_file(name: str) -> Program:
