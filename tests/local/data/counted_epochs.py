@@ -123,7 +123,7 @@ def start(submit: Submit, uri: str, size: Size, flag: Path) -> Job:
     }
     source = PROGRAM
     for name, value in values.items():
-        source = re.sub(rf"\b{name}\b", lambda _match, text=str(value): text, source)
+        source = re.sub(rf"\b{name}\b", str(value).replace("\\", r"\\"), source)
     inputs = (parse_input(f"T={uri}:mount"),)
     return submit(
         source, instances=WORKERS, memory=size.memory, inputs=inputs, max_restarts=2, restore="own"

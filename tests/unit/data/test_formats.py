@@ -288,6 +288,51 @@ def test_examples_and_records(tmp_path: Path) -> None:
         list(open_dataset(str(path), scalars=["other"]))
 
 
+@pytest.mark.full
+def test_examples_of_tensorflow(tmp_path: Path) -> None:
+    """Its own writer, and its own reader of the files of the tests."""
+    tf = writers.package("tensorflow")
+    train = tf.train
+    path = tmp_path / "data.tfrecord"
+    values = [
+        {
+            "floats": train.Feature(float_list=train.FloatList(value=[n / 2, -1.0])),
+            "ints": train.Feature(int64_list=train.Int64List(value=[n - 3, -(1 << 62), 1 << 40])),
+            "one": train.Feature(int64_list=train.Int64List(value=[n])),
+            "bytes é": train.Feature(bytes_list=train.BytesList(value=[b"x" * n, b""])),
+            "empty": train.Feature(),
+        }
+        for n in range(200)
+    ]
+    examples = [train.Example(features=train.Features(feature=one)) for one in values]
+    expected = [
+        {
+            "floats": [n / 2, -1.0],
+            "ints": [n - 3, -(1 << 62), 1 << 40],
+            "one": n,
+            "bytes é": [b"x" * n, b""],
+            "empty": [],
+        }
+        for n in range(200)
+    ]
+    for kind, suffix in (("", ""), ("GZIP", ".gz")):
+        name = f"{path}{suffix}"
+        with tf.io.TFRecordWriter(name, tf.io.TFRecordOptions(compression_type=kind)) as target:
+            for example in examples:
+                target.write(example.SerializeToString())
+        assert list(open_dataset(name, scalars=["one"]).records()) == expected
+    ours = tmp_path / "ours.tfrecord"
+    writers.tfrecord(ours, range(50))
+    kinds = {
+        "id": tf.io.FixedLenFeature([], tf.int64),
+        "text": tf.io.FixedLenFeature([], tf.string),
+    }
+    data = tf.data.TFRecordDataset(str(ours)).map(
+        lambda one: tf.io.parse_single_example(one, kinds)
+    )
+    assert [int(one["id"]) for one in data] == list(range(50))
+
+
 def test_lmdb_reads_values_and_no_lock(tmp_path: Path) -> None:
     folder = tmp_path / "data.lmdb"
     folder.mkdir()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from submarine_data import DataError, FileEntry, open_dataset
+from submarine_data import DataError, FileEntry, ReadAheadFile, open_dataset
 from submarine_data.formats import base
 from submarine_data.remote import RemoteError
 from tests.unit.data import writers
@@ -40,7 +40,7 @@ class Store:
         return Reader(self._data)
 
 
-class SmallPieces(base.ReadAheadFile):
+class SmallPieces(ReadAheadFile):
     """Reads ahead in pieces that are smaller than the files of the tests."""
 
     def __init__(self, source: Any, size: int) -> None:
