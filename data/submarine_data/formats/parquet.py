@@ -85,7 +85,7 @@ class ParquetFormat(Format):
     def place(self, split: Split, record: int) -> str:
         """Return the row group of a record of a part; exact if no conditions are given."""
         try:
-            with self._opened(split.file, (split.start, split.end)) as opened:
+            with self._opened(split.file, (split.start, split.end)) as (opened, _source):
                 metadata = opened.metadata
                 end = metadata.num_row_groups if split.end is None else split.end
                 for group in range(split.start, end):
