@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import RestError, SecureWebHdfs
@@ -13,6 +15,15 @@ from tests.kerberos.helpers import User
 
 pytestmark = pytest.mark.cluster
 
+#: Adds the number of weights of the model to each id.
+PREDICTS = """\
+import json, os
+def load_model(path):
+    with open(os.path.join(path, "weights.json")) as file:
+        return json.load(file)
+def predict(batch, model):
+    return {"score": batch["id"] + len(model)}
+"""
 #: Reads its share of a dataset and of a directory in HDFS; writes an output and a model.
 TRAINS = """\
 import json, os, pathlib
@@ -22,6 +33,8 @@ put = open_dataset(os.environ["SUBMARINE_INPUT_PUT"])
 read = [record["x"] for record in put.records()]
 mounted = open_dataset(os.environ["SUBMARINE_INPUT_MOUNTED"], batch_size=7)
 ids = [record["id"] for record in mounted.records()]
+with open(os.environ["SUBMARINE_INPUT_LINES"], "rb", buffering=1 << 20) as lines:
+    assert sorted(json.loads(line)["id"] for line in lines) == sorted(ids)
 base = os.environ["SUBMARINE_INPUT_MOUNTED"].rpartition("/")[0]
 with submarine_data.open_file(base + "/written.txt", "wb") as f:
     f.write(b"by the program")
@@ -71,6 +84,7 @@ def test_data_in_and_models_out(
     job = alice.json(
         *("run", program, "--memory", "512M", "--wait"),
         *("--input", "PUT=data:digits", "--input", f"MOUNTED={base}/set:mount"),
+        *("--input", f"LINES={base}/set:stream"),
         *("--save-output", f"PRED={base}/predictions"),
     )["job_id"]
     expected = list(range(30))
@@ -83,6 +97,16 @@ def test_data_in_and_models_out(
     assert json.loads(hdfs.read(f"{model}/weights.json")) == [1, 2, 3]
     aliases = json.loads(hdfs.read(f"{base}/models/digits/_aliases/prod.json"))
     assert aliases["version"] == "7"
+
+    alice.json(
+        *("predict", f"hdfs://{base}/models/digits@prod", "--wait", "--memory", "512M"),
+        *("--input", f"x={base}/set", "--output", f"{base}/scores", "--keys", "id"),
+        *("--program", alice.file("score.py", PREDICTS), "--worker", "2"),
+    )
+    manifest = json.loads(hdfs.read(f"{base}/scores/_predictions.json"))
+    assert (manifest["rows"], len(manifest["parts"])) == (30, 1)
+    table = parquet.read_table(io.BytesIO(hdfs.read(f"{base}/scores/part-00000.parquet")))
+    assert table.to_pydict() == {"id": expected, "score": [one + 3 for one in expected]}
 
     # Another user has no right to read alice's data, and the refusal is one sentence.
     bob = User(kerberos_minicluster, "bob", alice.directory.parent / "bob")
