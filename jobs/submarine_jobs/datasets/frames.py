@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -35,19 +36,16 @@ def read_results(storage: Storage, path: str, like: Any) -> Any:
     if is_spark_frame(like):
         return like.sparkSession.read.parquet(storage.url(path))
     require_extra("data")
-    # cost: pyarrow, which only frames need.
-    import pyarrow
-    import pyarrow.parquet
-
+    arrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
     names = [name for name, _size in storage.walk(path) if name.startswith("part-")]
     tables = []
     with tempfile.TemporaryDirectory(prefix="submarine-frame-") as scratch:
         for name in sorted(names):
             target = Path(scratch, "part.parquet")
             storage.download(f"{path}/{name}", target)
-            tables.append(pyarrow.parquet.read_table(target, memory_map=False))
+            tables.append(parquet.read_table(target, memory_map=False))
             target.unlink()
-    table = pyarrow.concat_tables(tables) if tables else pyarrow.table({})
+    table = arrow.concat_tables(tables) if tables else arrow.table({})
     if not type(like).__module__.startswith("pandas"):
         return table
     frame = table.to_pandas()

@@ -22,7 +22,7 @@ from submarine_server.base import Answer, ApiError, BaseHandler, guarded
 from submarine_server.channel import SERVICES, ChannelServices
 from submarine_server.monitor import JobMonitor
 from submarine_server.service import TIMEOUT, JobService, Submissions, parse_submission
-from submarine_server.views import JobsPageJson, Json, SubmissionForm, SubmittedJson, row_json
+from submarine_server.views import JobsPageJson, Json, SubmissionFormJson, SubmittedJson, row_json
 
 #: Seconds to wait for a poll, and for which a poll is shared.
 CLUSTER_TIMEOUT = 2.0
@@ -86,7 +86,9 @@ class JobsHandler(BaseHandler):
 
     @guarded(
         "execute",
-        Answer((SubmittedJson,), 201, form=SubmissionForm, request_headers=("Idempotency-Key",)),
+        Answer(
+            (SubmittedJson,), 201, form=SubmissionFormJson, request_headers=("Idempotency-Key",)
+        ),
     )
     async def post(self) -> None:
         """Submit a job with the options of `run` and the program's files; return its id.

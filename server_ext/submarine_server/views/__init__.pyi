@@ -27,7 +27,7 @@ from .answers import (
     SearchEndJson as SearchEndJson,
     SearchHitJson as SearchHitJson,
     SeriesJson as SeriesJson,
-    SubmissionForm as SubmissionForm,
+    SubmissionFormJson as SubmissionFormJson,
     SubmittedJson as SubmittedJson,
     TasksJson as TasksJson,
     WordsJson as WordsJson,

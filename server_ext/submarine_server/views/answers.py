@@ -242,7 +242,7 @@ class NewJobJson(TypedDict):
     job_id: str
 
 
-class SubmissionForm(TypedDict):
+class SubmissionFormJson(TypedDict):
     """The parts of a request that submits a job.
 
     ``options``: a JSON object with the options of ``submarine run`` by name, with ``_`` for ``-``;

@@ -14,7 +14,7 @@ import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.client import Job, Session
-from submarine_jobs.options.option_values import parse_input
+from submarine_jobs.options import parse_input
 from submarine_minicluster import Minicluster
 from submarine_runtime.storage import Store
 from tests.submission import Submit

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from submarine_jobs.client import Job
-from submarine_jobs.options.option_values import parse_input
+from submarine_jobs.options import parse_input
 from tests.submission import Submit
 from tests.waiting import until
 

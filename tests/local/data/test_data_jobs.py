@@ -15,7 +15,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import NamedInput, Profile, Resources, Role, default_kind
-from submarine_jobs.options.option_values import format_input, parse_input
+from submarine_jobs.options import format_input, parse_input
 from submarine_runtime.protocol import EndReason, State
 from tests.frontends import RecordingFrontend
 from tests.local.data.data_files import contents, write

@@ -22,7 +22,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.model import Profile
-from submarine_jobs.options.option_values import parse_input
+from submarine_jobs.options import parse_input
 from submarine_runtime.protocol import EndReason
 from tests.frontends import RecordingFrontend
 from tests.local.data.data_files import write

@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
-from submarine_jobs.options.option_values import parse_input
+from submarine_jobs.options import parse_input
 from submarine_runtime.protocol import EndReason
 from tests.local.data.data_files import write
 from tests.submission import Submit, submitting

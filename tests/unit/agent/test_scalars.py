@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_runtime.agent.measurement import event_files
-from submarine_runtime.agent.measurement.event_files import EventFiles, scalars
+from submarine_runtime.agent.measurement import event_files, scalars
+from submarine_runtime.agent.measurement.event_files import EventFiles
 from submarine_runtime.agent.measurement.progress import Progress, printed_scalars
 from tests.unit.agent.recorded_training import KERAS, TF1, TF2
 

@@ -13,10 +13,9 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from submarine_data import FileEntry
 from submarine_data.batches import ArrowBatch
-from submarine_data.file_systems import FileEntry
-from submarine_data.formats import Split
-from submarine_data.formats.detection import format_names
+from submarine_data.formats import Split, format_names
 from submarine_data.prediction import BATCH_FORMATS, Functions, PredictionError, cut, part_size
 from submarine_data.prediction.functions import result_columns
 from submarine_data.prediction.part_files import PartResult, PartWriter, read_part

@@ -357,8 +357,8 @@ def test_tab_knows_the_words_of_roles(words: list[str], offered: set[str]) -> No
 
 
 def test_a_python_without_tensorboard_is_found_before_submitting(tmp_path: Path) -> None:
+    from submarine_jobs.commands.run import Program as Found
     from submarine_jobs.commands.run.checks import check_run
-    from submarine_jobs.commands.run.program import Program as Found
 
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()

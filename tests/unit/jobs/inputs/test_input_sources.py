@@ -15,7 +15,7 @@ from submarine_jobs.inputs.huggingface import Repository, parse_repository
 from submarine_jobs.inputs.listings import listed
 from submarine_jobs.inputs.locations import Locator, Place, RemotePlace
 from submarine_jobs.model import NamedInput
-from submarine_jobs.options.option_values import format_input, parse_input
+from submarine_jobs.options import format_input, parse_input
 from submarine_jobs.storage import LocalStorage, WebHdfsStorage, hdfs_storage
 from tests.local.data.data_files import write
 
