@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from submarine_jobs.commands import predict as predict_parts
 from submarine_jobs.commands.grammar import (
     Callback,
     CellBody,
@@ -236,34 +237,20 @@ def predict(ctx: click.Context, /, **typed: Any) -> Outcome:
 def _predict(
     base: RunOptions, chosen: dict[str, Any], frontend: Frontend, body: CellBody | None
 ) -> Outcome:
-    # cost: the modules of a program and of models, which `predict --help` does not need.
-    from submarine_jobs.commands.predict.model import (
-        check_name,
-        model_input,
-        uri_in_job,
-        with_scheme,
-    )
-    from submarine_jobs.commands.predict.program import (
-        RESULT,
-        check_functions,
-        functions_of,
-        with_call,
-    )
-
     (data, has_mode), *rest = dict.fromkeys(chosen["inputs"])
     data, others = _data_input(data, has_mode=has_mode), [item for item, _mode in rest]
     for item in (data, *others):
-        check_name(item.name)
-    functions = functions_of(base, frontend, body)
-    warnings = check_functions(functions, model=bool(chosen["model"]))
+        predict_parts.check_name(item.name)
+    functions = predict_parts.functions_of(base, frontend, body)
+    warnings = predict_parts.check_functions(functions, model=bool(chosen["model"]))
     session = frontend.session(frontend.config(base.config_options))
     storage, _root = session.backend().job_root()
     if data.mode == "mount":
-        data = replace(data, uri=with_scheme(data.uri, storage))
+        data = replace(data, uri=predict_parts.with_scheme(data.uri, storage))
     inputs, output = [data, *others], chosen["output"]
     target = storage.path_of(output.uri)
     if text := chosen["model"]:
-        model = model_input(text, session, frontend, yes=base.force)
+        model = predict_parts.model_input(text, session, frontend, yes=base.force)
         if model is None:
             return Outcome(_("Nothing was submitted."), value=None, exit_code=JOB_FAILED)
         inputs.append(model)
@@ -273,7 +260,7 @@ def _predict(
         "input": data.name,
         "output": OUTPUT,
         # The submission refuses a URI of another file system.
-        "uri": output.uri if target is None else uri_in_job(storage, target),
+        "uri": output.uri if target is None else predict_parts.uri_in_job(storage, target),
         "append_run": output.mode == APPEND_RUN,
         "stream": output.stream,
         "model": "MODEL" if text else "",
@@ -290,10 +277,10 @@ def _predict(
         inputs=tuple(inputs),
         outputs=(output,),
         framework="any",
-        return_names=(RESULT,),
+        return_names=(predict_parts.RESULT,),
     )
     try:
-        return run_job(options, frontend, lambda: with_call(functions, settings))
+        return run_job(options, frontend, lambda: predict_parts.with_call(functions, settings))
     except UsageError as error:
         raise _renamed(error) from None
 
