@@ -309,18 +309,17 @@ def _text_lines(dataset: Dataset, options: Options, start: Mark) -> Iterator[Pie
         for number in range(first.split, len(splits)):
             done = 0
             skip = first.record if number == first.split else 0
-            for block in raw_lines(splits[number], _LINES):
-                count = block.count(b"\n")
-                rest = block
+            for view, count in raw_lines(splits[number], _LINES):
+                block: Any = view
                 if skip:
                     left_out = min(skip, count)
-                    rest = block.split(b"\n", left_out)[left_out]
+                    block = bytes(view).split(b"\n", left_out)[left_out]
                     skip -= left_out
                     records -= left_out
                 done += count
                 records += count
-                if rest:
-                    yield Piece(rest, Mark(epoch, Position(number, done), records))
+                if block:
+                    yield Piece(block, Mark(epoch, Position(number, done), records))
 
 
 class _Sink:

@@ -86,10 +86,10 @@ def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
             raise damaged(split.file, f"byte {position}", exc) from exc
 
 
-def raw_lines(split: Split, size: int) -> Iterator[bytes]:
-    """Yield the lines that start in a range as they are, about ``size`` bytes of them at a time.
+def raw_lines(split: Split, size: int) -> Iterator[tuple[memoryview, int]]:
+    """Yield lines that start in a range as they are, about ``size`` bytes, and their number.
 
-    The last line of a file gets a line feed if it has none.
+    The last line of a file gets a line feed if it has none. A view is valid until the next one.
     """
     with open_decompressed(split.file) as source:
         position = split.start
@@ -97,16 +97,43 @@ def raw_lines(split: Split, size: int) -> Iterator[bytes]:
             if position:
                 source.seek(position - 1)
                 position += len(source.readline()) - 1
-            while split.end is None or position < split.end:
-                block = source.read(size if split.end is None else min(size, split.end - position))
-                if not block:
+            buffer, filled = bytearray(max(CHUNK, 2 * size)), 0
+            while True:
+                room = len(buffer) - filled
+                left = room if split.end is None else min(room, split.end - position)
+                count = _read_into(source, memoryview(buffer)[filled : filled + left])
+                position, filled = position + count, filled + count
+                if count <= 0:
+                    rest = bytes(buffer[:filled])
+                    if rest and not rest.endswith(b"\n"):
+                        rest += source.readline()
+                    if rest:
+                        rest = rest if rest.endswith(b"\n") else rest + b"\n"
+                        yield memoryview(rest), rest.count(b"\n")
                     return
-                if not block.endswith(b"\n"):
-                    block += source.readline()
-                position += len(block)
-                yield block if block.endswith(b"\n") else block + b"\n"
+                start = 0
+                while True:
+                    end = buffer.rfind(b"\n", start, min(start + size, filled)) + 1
+                    if not end:
+                        end = buffer.find(b"\n", start, filled) + 1
+                    if not end:
+                        break
+                    yield memoryview(buffer)[start:end], buffer.count(b"\n", start, end)
+                    start = end
+                if not start and filled == len(buffer):
+                    buffer = bytearray(buffer) + bytes(len(buffer))  # A long line.
+                elif start:
+                    buffer[: filled - start] = buffer[start:filled]
+                    filled -= start
         except DECOMPRESSION_ERRORS as exc:
             raise damaged(split.file, f"byte {position}", exc) from exc
+
+
+def _read_into(source: BinaryIO, view: memoryview) -> int:
+    if len(view) == 0:
+        return 0
+    count: int = source.readinto(view)  # type: ignore[attr-defined]
+    return count
 
 
 def _lines(source: BinaryIO, left: int | None) -> list[bytes]:
