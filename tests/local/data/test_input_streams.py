@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from submarine_jobs.options import parse_input
 from submarine_runtime.protocol import EndReason
 from tests.local.data.data_files import write
 from tests.submission import Submit, submitting
+from tests.unit.pages import ROOT
 from tests.waiting import until
 
 #: Copies the stream to a file of the task and attempt in the directory OUT, record by record.
@@ -244,3 +246,25 @@ assert set(ids) == set(range(40_000)) and set(ids.values()) == {2}, len(ids)
     record = submit(source, inputs=(parse_input(text),)).wait(60)
     assert record.reason is EndReason.INPUT_MISSING
     assert record.detail.startswith(f"--input T: {path} is damaged at row group 2")
+
+
+@pytest.mark.full
+def test_the_examples_of_the_page(submit: Submit, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    section = (
+        (ROOT / "docs/data.md")
+        .read_text(encoding="utf-8")
+        .partition("\n### Streams\n")[2]
+        .partition("\n### ")[0]
+    )
+    lines_example, arrow_example = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    write(tmp_path / "text", {"a.txt": lines(1000)})
+    parquet.write_table(arrow.table({"id": range(20_000)}), tmp_path / "a.parquet")
+    for example, words, count in (
+        (lines_example, "text:stream=epochs=3,shuffle=100", 3000),
+        (arrow_example, "a.parquet:stream=frame=arrow,epochs=2", 6),
+    ):
+        source = f"import os, pyarrow\ncount = 0\n{example.replace('...', 'count += 1')}"
+        source += f"\nassert count == {count}, count\n"
+        submit(source, inputs=(parse_input(f"TRAIN={tmp_path}/{words}"),)).wait_success(60)
