@@ -22,6 +22,7 @@ from submarine_data.formats.base import (
     open_decompressed,
 )
 from submarine_data.sharding import ranges
+from submarine_runtime.translation import _
 
 #: What a damaged compressed file raises; an error of its store is a DataError, which may be an
 #: OSError too.
@@ -77,6 +78,7 @@ def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
             while split.end is None or position < split.end:
                 lines = _lines(source, None if split.end is None else split.end - position)
                 if not lines:
+                    _check_end(split, position)
                     return
                 yield position, lines
                 position += sum(map(len, lines))
@@ -104,6 +106,7 @@ def raw_lines(split: Split, size: int) -> Iterator[tuple[memoryview, int]]:
                 count = _read_into(source, memoryview(buffer)[filled : filled + left])
                 position, filled = position + count, filled + count
                 if count <= 0:
+                    _check_end(split, position)
                     rest = bytes(buffer[:filled])
                     if rest and not rest.endswith(b"\n"):
                         rest += source.readline()
@@ -127,6 +130,14 @@ def raw_lines(split: Split, size: int) -> Iterator[tuple[memoryview, int]]:
                     filled -= start
         except DECOMPRESSION_ERRORS as exc:
             raise damaged(split.file, f"byte {position}", exc) from exc
+
+
+def _check_end(split: Split, position: int) -> None:
+    """Raise DataError if a file ends before a range does: it became shorter."""
+    whole = 0 if is_compressed(split.file) else split.file.size
+    if position < (whole if split.end is None else split.end):
+        reason = _("it ends there, and had {size} bytes when it was listed")
+        raise damaged(split.file, f"byte {position}", reason.format(size=split.file.size))
 
 
 def _read_into(source: BinaryIO, view: memoryview) -> int:

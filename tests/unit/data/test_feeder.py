@@ -55,6 +55,19 @@ def test_a_stream_continues_at_each_of_its_places(
         assert joined(whole) == (text + b"\n") * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("a.txt", []), ("a.txt", ["shuffle=9"]), ("a.csv", [])]
+)
+def test_a_file_that_became_shorter_is_no_end(tmp_path: Path, name: str, words: list[str]) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"line\n" * 1000)
+    options = Options.of(words)
+    dataset = open_dataset(str(path), rank=0, world=1, shuffle=options.shuffle)
+    path.write_bytes(b"line\n" * 900)
+    with pytest.raises(DataError, match="at byte 4500: it ends there, and had 5000 bytes when"):
+        list(feeder._frames(dataset, options, START))
+
+
 @pytest.mark.parametrize("length", [1, 1000, 70_000, 3_000_000])
 def test_long_lines_at_the_borders_of_shares(tmp_path: Path, length: int) -> None:
     count = min(9000, 9_000_000 // length)
