@@ -40,7 +40,12 @@ class Batch:
         return total * len(self) // sample
 
     def column(self, name: str) -> list[Any]:
-        """Return a column as a list of Python values.
+        """Return a column as a list of Python values, one for each record.
+
+        Parameters
+        ----------
+        name
+            One of ``names``.
 
         Raises
         ------
@@ -60,7 +65,7 @@ class Batch:
             yield dict(zip(names, values))
 
     def slice(self, start: int, length: int) -> Batch:
-        """Return the records from ``start`` on, at most ``length``."""
+        """Return the records from ``start`` on (from 0), at most ``length`` of them."""
         return Batch(
             {name: values[start : start + length] for name, values in self._columns.items()}
         )
@@ -72,11 +77,23 @@ class Batch:
         )
 
     def select(self, names: Sequence[str]) -> Batch:
-        """Return some of the columns, in this order."""
+        """Return some of the columns, in the order of ``names``.
+
+        Raises
+        ------
+        DataError
+            If there is no such column.
+        """
         return Batch({name: self.column(name) for name in names})
 
     def with_constants(self, values: Mapping[str, Any]) -> Batch:
-        """Return the batch with more columns, each with one value in all records."""
+        """Return the batch with more columns, each with one value in all records.
+
+        Parameters
+        ----------
+        values
+            Value by name of the column.
+        """
         more = {name: [value] * len(self) for name, value in values.items()}
         return Batch({**self._columns, **more})
 
@@ -89,12 +106,23 @@ class Batch:
             Arrays of shape (records,) for numbers, truth values and strings (dtype object);
             (records, ...) where each value is a list or array of the same shape; else (records,)
             with dtype object. A missing number is NaN.
+
+        Raises
+        ------
+        DataError
+            If NumPy is not installed.
         """
         numpy = require("numpy", "to_numpy()")
         return {name: _array(numpy, self.column(name)) for name in self.names}
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.RecordBatch``."""
+        """Return a ``pyarrow.RecordBatch`` with the same columns and number of rows.
+
+        Raises
+        ------
+        DataError
+            If pyarrow is not installed.
+        """
         arrow = require("pyarrow", "to_arrow()")
         columns = []
         for name in self.names:

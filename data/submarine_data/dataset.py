@@ -170,7 +170,10 @@ class Dataset(Epochs[Batch]):
         return restored if restored and restored.epoch == epoch else Start(epoch)
 
     def records(self) -> Epochs[dict[str, Any]]:
-        """Return the single records: dicts of Python values by column. The state is exact."""
+        """Return the single records: dicts of Python values by column. The state is exact.
+
+        A missing value is None. The errors are those of ``epoch``.
+        """
         return Epochs(self, self._single_records)
 
     def to_numpy(self) -> Epochs[dict[str, Any]]:
@@ -178,12 +181,26 @@ class Dataset(Epochs[Batch]):
 
         An array has shape (records,) for numbers and truth values, and for strings and bytes with
         dtype object; (records, ...) where all values of the batch are lists or arrays of one shape;
-        else (records,) with dtype object. A missing number is NaN.
+        else (records,) with dtype object. A missing number is NaN. The last batch of an epoch may
+        have fewer records than ``batch_size``.
+
+        Raises
+        ------
+        DataError
+            While reading: see ``epoch``, and if NumPy is not installed.
         """
         return self._converted(methodcaller("to_numpy"))
 
     def to_arrow(self) -> Epochs[Any]:
-        """Return batches as ``pyarrow.RecordBatch``."""
+        """Return batches as ``pyarrow.RecordBatch`` of at most ``batch_size`` rows.
+
+        Those of Parquet and ORC are views of larger parts: no value is copied.
+
+        Raises
+        ------
+        DataError
+            While reading: see ``epoch``, and if pyarrow is not installed.
+        """
         return self._converted(methodcaller("to_arrow"))
 
     def to_jax(self) -> Epochs[dict[str, Any]]:
@@ -191,6 +208,11 @@ class Dataset(Epochs[Batch]):
 
         Shapes are those of ``to_numpy``; a column of strings or lists of different lengths stays a
         NumPy array. JAX makes 32-bit numbers of 64-bit ones unless ``jax_enable_x64`` is set.
+
+        Raises
+        ------
+        DataError
+            While reading: see ``epoch``, and if JAX is not installed.
         """
         return self._converted(to_jax_arrays)
 
@@ -201,6 +223,11 @@ class Dataset(Epochs[Batch]):
         is a list. In a ``DataLoader(..., batch_size=None, num_workers=n)`` the workers divide the
         share: no record is lost or returned twice. ``loader(num_workers)`` of the result is a
         DataLoader that also advances the state of this dataset.
+
+        Raises
+        ------
+        DataError
+            If PyTorch is not installed; while reading: see ``epoch``.
         """
         return to_torch_dataset(self)
 
@@ -214,7 +241,8 @@ class Dataset(Epochs[Batch]):
         Raises
         ------
         DataError
-            If a column has lists of different lengths or missing strings.
+            If a column has lists of different lengths or missing strings, there are no records, or
+            TensorFlow is not installed; while reading: see ``epoch``.
         """
         return to_tf_dataset(self)
 
@@ -269,7 +297,12 @@ class Dataset(Epochs[Batch]):
         dict
             For JSON: ``format``, ``files``, ``bytes`` (of all files), ``columns`` (None if there
             are no records), ``partitions``, ``units``, ``rank``, ``world``, ``share_bytes`` (of
-            this rank, in the next epoch), ``shuffle``, ``seed``.
+            this rank, in the next epoch), ``shuffle``, ``seed``. Sizes are in bytes.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read or is damaged: the first records are read.
         """
         share = self._share(self.next_epoch)
         sample = self.sample()
@@ -288,7 +321,15 @@ class Dataset(Epochs[Batch]):
         }
 
     def sample(self) -> Batch | None:
-        """Return the first records of the files; None if there are none. The state stays."""
+        """Return the first records of the files, at most ``batch_size``; None if there are none.
+
+        The state stays.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read or is damaged.
+        """
         for split in self._units():
             for batch in self._read(split):
                 if len(batch):

@@ -73,11 +73,24 @@ class Epochs(Generic[T]):
         Raises
         ------
         DataError
-            While reading: if a file is damaged, or its columns differ from those of the first.
+            While reading: if a file is damaged, its store does not answer, a package for its format
+            is missing, or its columns differ from those of the first.
         """
         return self._start(self._dataset.begin(number))
 
     def epochs(self, count: int) -> Iterator[T]:
-        """Iterate the epochs up to ``count`` in total, from the next one on."""
+        """Iterate the epochs up to ``count`` in total, from the next one on.
+
+        Parameters
+        ----------
+        count
+            Number of epochs, those included that were iterated before or are before a restored
+            state.
+
+        Raises
+        ------
+        DataError
+            While reading: see ``epoch``.
+        """
         while self._dataset.next_epoch < count:
             yield from self

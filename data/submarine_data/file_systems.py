@@ -27,7 +27,17 @@ else:
 
 
 class FileEntry(NamedTuple):
-    """A file: its URI (a path if it is local), size in bytes, and time in seconds since 1970."""
+    """A file.
+
+    Parameters
+    ----------
+    uri
+        Its URI; a path if it is local.
+    size
+        In bytes.
+    modified
+        Time of the last change by the clock of its store, in seconds since 1970.
+    """
 
     uri: str
     size: int
@@ -43,6 +53,11 @@ class FileSystem(Protocol):
         A file is itself; a directory is all files below it; ``*``, ``?``, ``[...]`` and ``**`` in
         the path match names.
 
+        Parameters
+        ----------
+        uri
+            A path or URI of this file system.
+
         Raises
         ------
         DataError
@@ -53,6 +68,16 @@ class FileSystem(Protocol):
         """Open a file: readable, seekable, buffered.
 
         Each result is independent of the others and may be used in another thread.
+
+        Parameters
+        ----------
+        uri
+            As ``find`` returns it.
+
+        Raises
+        ------
+        DataError
+            If it cannot be opened.
         """
 
 
@@ -86,7 +111,7 @@ class LocalFileSystem:
         return entries
 
     def open(self, uri: str) -> BinaryIO:
-        """Open a local file with a buffer of 1 MiB."""
+        """Open a local file with a buffer of 1 MiB; see ``FileSystem.open``."""
         path = local_path(uri)
         try:
             return open(path, "rb", buffering=_BUFFER)

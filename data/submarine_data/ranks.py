@@ -20,7 +20,15 @@ _TRAINING = ("chief", "master", "worker")
 
 
 class Place(NamedTuple):
-    """The rank of a process, from 0, and the number of processes."""
+    """The processes that share the data.
+
+    Parameters
+    ----------
+    rank
+        Number of this process, from 0 to ``world`` - 1.
+    world
+        Number of processes.
+    """
 
     rank: int
     world: int

@@ -59,13 +59,19 @@ class ReadAheadFile(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Change the position; nothing is read."""
+        """Change the position by ``offset`` bytes from ``whence``; nothing is read."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, start + offset)
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the file goes; return the number of bytes."""
+        """Fill the buffer as far as the file goes; return the number of bytes.
+
+        Raises
+        ------
+        OSError
+            What the source raised; the next read tries again.
+        """
         view = memoryview(buffer).cast("B")
         done = 0
         while done < len(view) and self._position < self._size:

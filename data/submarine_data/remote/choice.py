@@ -27,6 +27,8 @@ def remote_file_system(uri: str, client: str | None = None) -> FileSystem:
 
     Parameters
     ----------
+    uri
+        With a scheme; only scheme and host count.
     client
         ``hdfs-native`` or ``webhdfs``: the client of HDFS; None: as above.
 
@@ -52,6 +54,8 @@ def open_file(uri: str, mode: str = "rb") -> BinaryIO:
 
     Parameters
     ----------
+    uri
+        With a scheme, such as ``hdfs:///data/a.csv``.
     mode
         ``rb``, or for HDFS ``wb``. A written file appears with its whole content when it is closed.
 

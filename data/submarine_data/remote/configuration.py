@@ -195,6 +195,8 @@ def use_hadoop_configuration(directory: str | os.PathLike[str], ca: str = "") ->
 
     Parameters
     ----------
+    directory
+        With ``core-site.xml`` and ``hdfs-site.xml``. They are read with the first URI.
     ca
         File with the certificates of the cluster's authorities, in PEM; empty: those of the system.
     """
