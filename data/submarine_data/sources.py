@@ -99,7 +99,14 @@ def _fixed(path: str) -> str:
 
 
 def _path(uri: str) -> str:
-    return local_path(uri) if scheme_of(uri) == "file" else urlsplit(uri).path
+    scheme = scheme_of(uri)
+    if scheme == "file":
+        return local_path(uri)
+    if scheme in ("http", "https"):
+        return urlsplit(uri).path
+    # In HDFS and object stores "?" and "#" are characters of names.
+    _host, slash, path = uri.partition("://")[2].partition("/")
+    return slash + path
 
 
 def _of_manifest(uri: str) -> list[FileEntry]:

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from submarine_data.batches import Batch
 from submarine_data.errors import require
-from submarine_data.file_systems import FileEntry
-from submarine_data.formats.base import Format, Reading, Split, damaged, is_local, open_file
+from submarine_data.file_systems import FileEntry, scheme_of
+from submarine_data.formats.base import Format, Reading, Split, damaged, open_file
 
 
 class ImageFormat(Format):
@@ -83,4 +83,4 @@ def class_of(file: FileEntry) -> str:
     """Return the name of the directory that contains a file."""
     parts = file.uri.rsplit("/", 2)
     name = parts[-2] if len(parts) > 1 else ""
-    return name if is_local(file) else unquote(name)
+    return unquote(name) if scheme_of(file.uri) in ("http", "https") else name

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from submarine_data import DataError, Dataset, open_dataset, sharding
+from submarine_data import DataError, Dataset, FileEntry, open_dataset, sharding
+from submarine_data.formats.images import class_of
+from submarine_data.sources import find_sources
 from tests.random_examples import examples
 from tests.unit.data import writers
 from tests.unit.data.writers import records_of
@@ -281,6 +283,41 @@ def test_a_manifest_names_files(lines: Path, tmp_path: Path) -> None:
     manifest.write_text("\n")
     with pytest.raises(DataError, match="There are no files in @"):
         dataset(Path(f"@{manifest}"))
+
+
+@pytest.mark.parametrize("store", ["hdfs://cluster:8020", "s3://bucket"])
+def test_names_of_stores_contain_any_character(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of HDFS and object stores are not quoted in their URIs."""
+    root = f"{store}/größe 1+%20 #?&"
+    names = ("x=1/a #1.png", "x=2/b.png", "x=2/_SUCCESS", "_tmp?/x=3/c.png", "#/.hidden.png")
+    entries = [FileEntry(f"{root}/{name}", 1, 0.0) for name in names]
+
+    class Store:
+        def find(self, uri: str) -> list[FileEntry]:
+            return entries
+
+    monkeypatch.setattr("submarine_data.sources.file_system_of", lambda uri: Store())
+    found = find_sources(root)
+    assert [(one.file.uri, one.partitions) for one in found] == [
+        (f"{root}/x=1/a #1.png", {"x": 1}),
+        (f"{root}/x=2/b.png", {"x": 2}),
+    ]
+    assert class_of(FileEntry(f"{root}/1.png", 1, 0.0)) == "größe 1+%20 #?&"
+    assert class_of(FileEntry("https://host/a%20b/1.png", 1, 0.0)) == "a b"
+
+
+def test_times_of_files_have_no_effect(tmp_path: Path) -> None:
+    """The clock of the store may be wrong by years."""
+    for number in range(3):
+        writers.text(tmp_path / f"{number}.txt", range(number * 10, number * 10 + 10))
+    first = dataset(tmp_path, batch_size=7, shuffle=5)
+    whole = ids(dataset(tmp_path, batch_size=7, shuffle=5))
+    head = ids(islice(first, 2))
+    for number, seconds in enumerate((4_102_444_800, 0, 1_000_000_000)):
+        os.utime(tmp_path / f"{number}.txt", (seconds, seconds))
+    again = dataset(tmp_path, batch_size=7, shuffle=5)
+    again.restore(first.state())
+    assert head + ids(again) == whole
 
 
 def test_lists_and_globs(lines: Path) -> None:
