@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from submarine_jobs.display import TABLE_MIME_TYPE
 from submarine_runtime.translation import _
 from submarine_zeppelin.interface import Kind
-
-TABLE = "application/vnd.submarine.table+json"
 
 
 def convert_mime_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
     """Convert a MIME bundle to the output types that Zeppelin shows best."""
-    table = data.get(TABLE)
+    table = data.get(TABLE_MIME_TYPE)
     if isinstance(table, dict) and isinstance(table.get("table"), str):
         messages = [(Kind.TABLE, table["table"])]
         if isinstance(table.get("head"), str):

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
+from submarine_jobs.display import TABLE_MIME_TYPE
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
 from submarine_zeppelin.local.kernel_process import KernelProcess, complete
@@ -181,8 +182,9 @@ class Kernel:
 
     def _prepare(self) -> None:
         text = Path(__file__).with_name("kernel_setup.py").read_text("utf-8")
+        names = {"ROWS": self._rows, "TABLE": TABLE_MIME_TYPE}
         code = (
-            f"exec(compile({text!r}, '<submarine>', 'exec'), {{'ROWS': {self._rows}}})\n"
+            f"exec(compile({text!r}, '<submarine>', 'exec'), {names!r})\n"
             f"import sys; sys.path.insert(1, {str(self.modules)!r}); del sys"
         )
         self._run(code, lambda kind, content: None, lambda: False, silent=True)

@@ -1,14 +1,14 @@
 """Code that a note's kernel executes at its start: format data frames as Zeppelin tables.
 
 The kernel may run in any environment, so this code only uses ipykernel and its dependencies.
-``kernel`` sends the text of this file and sets ``ROWS``, the maximum number of rows in a table.
+``kernel`` sends the text of this file and sets ``ROWS``, the maximum number of rows in
+a table, and ``TABLE``, the MIME type of one.
 """
 
 # mypy: ignore-errors
 
 from __future__ import annotations
 
-TABLE = "application/vnd.submarine.table+json"
 CELL = 1000
 
 
@@ -46,7 +46,7 @@ def _install():
     class TableFormatter(BaseFormatter):
         """Formats a DataFrame as a Zeppelin table."""
 
-        format_type = Unicode(TABLE)
+        format_type = Unicode(TABLE)  # noqa: F821
         print_method = ObjectName("_repr_submarine_table_")
         _return_type = dict
 
@@ -56,7 +56,7 @@ def _install():
         formatter.for_type_by_name("pandas.core." + name.lower().replace("data", ""), name, make)
     formatter.for_type_by_name("pandas", "DataFrame", _table)
     formatter.for_type_by_name("pandas", "Series", _series)
-    shell.display_formatter.formatters[TABLE] = formatter
+    shell.display_formatter.formatters[TABLE] = formatter  # noqa: F821
 
 
 def _raise_message_limit():
