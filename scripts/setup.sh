@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow] [formats] [mlflow] [jupyterhub] [krb5]`. What is there already is left alone, and a second run is
+# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
 # Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
 # distributed jobs, `airflow` for our DAG files, `formats` and
-# `mlflow` for those of models, `jupyterhub` for those of several users, `krb5` for
+# `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
 # those of Kerberos that need MIT's KDC or a wrong clock. All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
@@ -211,6 +211,10 @@ setup_mlflow() {
   environment .venv-mlflow mlflow
 }
 
+setup_spark() {
+  environment .venv-spark spark
+}
+
 # The servers that a hub starts need its package beside ours. The proxy of the hub is no part of the
 # front end, so it has its own folder.
 setup_jupyterhub() {
@@ -304,10 +308,10 @@ unpack_krb5() (
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | jupyterhub | krb5)
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5)
     "setup_$part" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "horovod, frameworks, airflow, formats, mlflow, jupyterhub and krb5" ;;
+    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub and krb5" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

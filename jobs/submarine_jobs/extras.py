@@ -18,6 +18,7 @@ from submarine_runtime.translation import _
 EXTRAS = {
     "zeppelin": ("thriftpy2",),
     "workflows": ("cronsim", "nbclient", "papermill", "requests"),
+    "spark": ("pyspark",),
     "data": ("pyarrow", "fastavro", "lmdb", "cramjam", "crc32c"),
 }
 

@@ -137,6 +137,8 @@ def resources(record: JobRecord) -> str:
     for role, amounts in list(requested.items())[:8]:
         if isinstance(amounts, dict):
             number = sum(task.role == role for task in record.tasks)
+            if record.resources.get("type") == "spark" and role == "executor":
+                number = _whole(amounts.get("instances"))
             words = _format_size(amounts)
             words = (
                 _("{number} of {words}").format(number=number, words=words) if number > 1 else words
@@ -151,6 +153,10 @@ def resources(record: JobRecord) -> str:
         words = _("peak {memory} in all") if several else _("peak {memory}")
         parts.append(words.format(memory=memory(peak)))
     return "; ".join(parts)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _format_size(amounts: dict[str, object]) -> str:
@@ -206,6 +212,8 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
         location.append(record.application_id)
     if location:
         rows.append((_("Where"), ", ".join(str(word) for word in location)))
+    if record.resources.get("type") == "spark":
+        rows.append((_("Type"), "Spark"))
     if size_words := resources(record):
         rows.append((_("Resources"), size_words))
     rows += _distributed_facts(record)

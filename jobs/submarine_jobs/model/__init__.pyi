@@ -9,6 +9,7 @@ from submarine_runtime.protocol.spec import (
     NamedOutput as NamedOutput,
     Resources as Resources,
     Role as Role,
+    SparkRequest as SparkRequest,
     default_kind as default_kind,
     is_tensorboard as is_tensorboard,
 )

@@ -15,6 +15,7 @@ from submarine_jobs.options.declaration import Flag, Option, declared
 from submarine_jobs.options.role_options import RoleOptions, format_role
 from submarine_jobs.options.roles import TENSORBOARD, TENSORBOARD_LINK
 from submarine_jobs.options.run_options import RunOptions
+from submarine_jobs.options.spark_options import spark_options
 from submarine_jobs.options.spec import COPIED_FIELDS
 
 _OPTIONS = declared(RunOptions)
@@ -61,7 +62,7 @@ def options_of(spec: JobSpec) -> RunOptions:
     return RunOptions(
         name=spec.name,
         program=(spec.notebook or spec.program) if spec.program else None,
-        framework=spec.framework,
+        framework=spec.framework if spec.spark is None else "auto",
         queue=spec.queue,
         backend=spec.backend,
         python_env=spec.python_env if spec.python_env != "host" else None,
@@ -70,6 +71,7 @@ def options_of(spec: JobSpec) -> RunOptions:
         quicklinks=links,
         policy=spec.policy,
         allow_failures=spec.allowed_failures or None,
+        **spark_options(spec.spark),
         **_sizes(spec),
         **{name: getattr(spec, name) for name in COPIED_FIELDS},
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import KINDS, parse_count, parse_resources
+from submarine_jobs.model import KINDS, format_memory, parse_count, parse_resources
 from submarine_jobs.options.declaration import (
     TEXT,
     Flag,
@@ -329,7 +329,15 @@ def quote_value(text: str) -> str:
 ROLE = ValueType("role", parse_role, format_role, complete=complete_role)
 
 
-RESOURCES = ValueType("resources", parse_resources, prefix=True)
+def _format_resources(amounts: Mapping[str, int]) -> str:
+    words = {
+        key: format_memory(amount) if key == "memory" else str(amount)
+        for key, amount in amounts.items()
+    }
+    return ",".join(f"{key.replace('gpus', 'gpu')}={word}" for key, word in words.items())
+
+
+RESOURCES = ValueType("resources", parse_resources, _format_resources, prefix=True)
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,16 @@ from submarine_jobs.options.option_values import (
     count,
     place,
 )
-from submarine_jobs.options.role_options import ROLE_OPTIONS, RoleOptions
+from submarine_jobs.options.role_options import RESOURCES, ROLE_OPTIONS, RoleOptions
 from submarine_runtime.frameworks import KNOWN
 from submarine_runtime.protocol import RESTORE_POLICIES, SUCCESS_POLICIES
 from submarine_runtime.translation import _, gettext_noop
 
+#: Values of ``--type``.
+SPARK = "spark"
+TYPES = ("program", SPARK)
+#: Keys of ``--conf`` with this prefix are Spark's, and no settings of the profile.
+SPARK_PREFIX = "spark."
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
 _MAX_NAME = 128
 
@@ -74,8 +79,10 @@ class RunOptions:
         Seconds; a ``gang_timeout`` of 0 is no limit.
     allow_failures
         0 to 1.
+    executor_resources
+        ``memory`` (MiB), ``vcores`` and ``gpus``, as far as given.
     settings
-        Settings of the profile for this run (``--conf``).
+        Settings of the profile, or of Spark, for this run (``--conf``).
     """
 
     name: str | None = option(
@@ -102,6 +109,25 @@ class RunOptions:
         help=_("Framework to set up: {frameworks} [auto: by the imports].").format(
             frameworks=", ".join(FRAMEWORKS)
         ),
+    )
+    type: str = option(
+        "--type",
+        choice(TYPES, ignore_case=True),
+        metavar="TYPE",
+        default="program",
+        help="program, or spark: the program is the driver of a Spark application [program].",
+    )
+    executors: int | None = option(
+        "--executor",
+        count(gettext_noop("The number of executors"), 1),
+        metavar="N",
+        help="Executors of a Spark job [2].",
+    )
+    executor_resources: Mapping[str, int] | None = option(
+        "--executor_resources",
+        RESOURCES,
+        metavar="LIST",
+        help="Size of an executor: memory=4G,vcores=2,gpu=1 [memory=2G,vcores=1].",
     )
     roles: tuple[RoleOptions, ...] = ()
     memory: int | None = option(
@@ -356,7 +382,10 @@ class RunOptions:
     profile: str | None = option("--profile")
     backend: str | None = option("--backend")
     settings: Mapping[str, str] = option_pairs(
-        "--conf", CONF, metavar="K=V", help="Setting of the profile for this run; repeatable."
+        "--conf",
+        CONF,
+        metavar="K=V",
+        help="Setting of the profile, or of Spark (spark.*), for this run; repeatable.",
     )
     quicklinks: Mapping[str, str] = option_pairs(
         "--quicklink",
@@ -402,7 +431,12 @@ class RunOptions:
             "keytab": os.path.abspath(os.path.expanduser(self.keytab)) if self.keytab else None,
             "principal": self.principal,
         }
-        return {**named, **{f"settings.{key}": value for key, value in self.settings.items()}}
+        settings = {
+            f"settings.{key}": value
+            for key, value in self.settings.items()
+            if not key.startswith(SPARK_PREFIX)
+        }
+        return {**named, **settings}
 
 
 def check_name(name: str) -> str:

@@ -30,7 +30,8 @@ from submarine_jobs.options.roles import (
     needs_program,
     spec_roles,
 )
-from submarine_jobs.options.run_options import RunOptions, check_name
+from submarine_jobs.options.run_options import SPARK, RunOptions, check_name
+from submarine_jobs.options.spark_options import check_spark, spark_request
 from submarine_runtime.frameworks import (
     NOT_COLLECTIVE_ROLES,
     framework_of,
@@ -42,7 +43,7 @@ from submarine_runtime.translation import _
 #: Fields of the spec that also depend on the profile, the program, or another option.
 _COMPUTED = {
     *("name", "backend", "queue", "roles", "program", "framework", "python_env", "docker_image"),
-    *("localization", "quicklinks", "policy"),
+    *("localization", "quicklinks", "policy", "spark"),
 }
 _SPEC_FIELDS = {item.name for item in fields(JobSpec)}
 #: Options with the name of another field of the spec; it has their value.
@@ -79,6 +80,7 @@ def check_options(options: RunOptions) -> None:
         check_name(options.name)
     check_roles(options)
     check_image(options)
+    check_spark(options)
     if options.args and not needs_program(options):
         raise UsageError(
             _("Arguments after -- belong to a program, and --worker_launch_cmd replaces it."),
@@ -151,6 +153,7 @@ def spec_from_options(
         allowed_failures=options.allow_failures or 0.0,
         docker_image=image,
         own_launcher=_own_launcher(framework, bundle if runs_program else None),
+        spark=spark_request(options),
         **{name: getattr(options, name) for name in COPIED_FIELDS},
     )
     spec = fill_spec(resolve_roles(spec))
@@ -163,6 +166,8 @@ def _framework(options: RunOptions, bundle: Program | None) -> str:
     """Return the framework; ``auto`` is resolved by the imports of the program."""
     if options.framework != "auto":
         return options.framework
+    if options.type == SPARK:
+        return "any"  # Spark distributes the work; a library that the program imports does not.
     if bundle is None:
         return "auto"  # The framework of a command is unknown.
     return framework_of(checks.imported_modules(bundle.files))

@@ -109,7 +109,10 @@ def first_record(
         workflow_node=spec.workflow_node or "",
         phases=list(phases),
         links=fixed_links(spec.quicklinks, [role.name for role in spec.roles]),
-        resources={"requested": _requested(spec, plan)},
+        resources={
+            "requested": _requested(spec, plan),
+            **({"type": "spark"} if spec.spark is not None else {}),
+        },
         notes=[
             *notes_of(spec, directory.storage),
             *input_notes,
@@ -164,10 +167,13 @@ def _sharing_notes(spec: JobSpec, directory: JobDirectory) -> list[str]:
 
 def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
     """Return role -> resources of its tasks; ``overhead`` (MiB) is for agent and master."""
-    return {
+    found: dict[str, Any] = {
         role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
         for role in spec.roles
     }
+    if spec.spark is not None:
+        found["executor"] = {**vars(spec.spark.resources), "instances": spec.spark.executors}
+    return found
 
 
 #: Fields of a spec that replace the default of the coordinator, if set.

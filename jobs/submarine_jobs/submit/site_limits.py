@@ -80,6 +80,8 @@ def _limits(site: ConfigFile, spec: JobSpec, queue: str | None) -> Iterator[Subm
                 _("Choose one of them with --docker_image."),
             )
     gpus = sum(role.instances * role.resources.gpus for role in spec.roles)
+    if spec.spark is not None:
+        gpus += spec.spark.executors * spec.spark.resources.gpus
     if locks.max_gpus_per_job is not None and gpus > locks.max_gpus_per_job:
         yield RefusedError(
             _("The job asks for {gpus} GPUs, and {where} allows {most} for each job.").format(

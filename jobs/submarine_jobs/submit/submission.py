@@ -288,6 +288,7 @@ class _Submit(Generic[JobT]):
         self._publish_acceptance(handle)
         application = str(handle.get("application_id") or "") or None
         record = replace(self._record(State.PENDING), application_id=application)
+        record.links = {**record.links, **(handle.get("links") or {})}
         self._store_entry(State.PENDING, handle, record)
         if self.spec.backend != "local":
             with suppress(SubmarineError, OSError):  # removal is retried by a later submission

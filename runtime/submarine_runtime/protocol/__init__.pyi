@@ -79,6 +79,7 @@ from .spec import (
     NamedOutput as NamedOutput,
     Resources as Resources,
     Role as Role,
+    SparkRequest as SparkRequest,
     has_secrets as has_secrets,
     is_tensorboard as is_tensorboard,
 )

@@ -175,6 +175,15 @@ class Localization:
 
 
 @dataclass(frozen=True)
+class SparkRequest:
+    """``--type spark``: the executors, and the settings of Spark (``--conf spark.KEY=VALUE``)."""
+
+    executors: int = 2
+    resources: Resources = field(default_factory=Resources)
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """Specification of a job, stored as ``spec.json``.
 
@@ -253,6 +262,8 @@ class JobSpec:
         Outputs that are published at URIs when the job has succeeded.
     save_on_failure
         Save ``SUBMARINE_OUTPUT_DIR`` also of tasks that do not succeed.
+    spark
+        The program is the driver of a Spark application; None: no Spark job.
     run_id
         Id of the headless run, so that a second attempt can attach to the job.
     """
@@ -310,6 +321,7 @@ class JobSpec:
     share: tuple[str, ...] = ()
     outputs: tuple[NamedOutput, ...] = ()
     save_on_failure: bool = False
+    spark: SparkRequest | None = None
     version: int = SPEC_VERSION
 
     @property

@@ -94,6 +94,11 @@ class Application:
         return printable(self._raw.get("name"))
 
     @property
+    def type(self) -> str:
+        """Type: ``skein`` or ``SPARK``."""
+        return as_text(self._raw.get("applicationType"))
+
+    @property
     def queue(self) -> str:
         """Path of its queue; the short name in older versions."""
         return printable(self._raw.get("queue"), MAX_NAME)

@@ -374,6 +374,10 @@ def orders(*words: str) -> str:
         return see(*words)
 
 
+_SPARK = "etl --backend yarn --type spark"
+row("run", "--type", "--type", "spark", base="etl --backend yarn", how=spec)
+row("run", "--executor", "--executor", "3", base=_SPARK, how=spec)
+row("run", "--executor_resources", "--executor_resources", "gpu=1", base=_SPARK, how=spec)
 row("run", "--conf", "--conf", "hdfs_wait_minutes=3", base="run plain.py --name brief", how=orders)
 
 

@@ -84,6 +84,13 @@ class LocalBackend(Backend):
                 )
             )
         errors = [text for role in spec.roles for text in _role_errors(spec, role)]
+        if spec.spark is not None:
+            errors.append(
+                _(
+                    "--type spark needs a cluster; on this machine, a program without --type "
+                    "starts Spark itself with SparkSession.builder.master('local[*]')."
+                )
+            )
         containers = [
             {"what": f"{role.name}s", "role": role.name, "count": role.instances}
             | vars(role.resources)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from submarine_jobs.backends.base import (
     Handles,
     Observation,
     Plan,
+    Stage,
     Submission,
 )
 from submarine_jobs.backends.overview import Overview
@@ -56,7 +57,19 @@ from submarine_jobs.backends.yarn.cluster import (
     overview_of,
 )
 from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver, modify_acl_error
-from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan, steps_of
+from submarine_jobs.backends.yarn.planning import (
+    ClusterView,
+    make_gang_plan,
+    make_plan,
+    make_spark_plan,
+    steps_of,
+)
+from submarine_jobs.backends.yarn.spark import (
+    SparkSubmitter,
+    find_spark,
+    kerberos_refusal,
+    staging_directory,
+)
 from submarine_jobs.concurrency import call_timeout, uses_subprocesses
 from submarine_jobs.errors import (
     AclsDisabledError,
@@ -64,6 +77,7 @@ from submarine_jobs.errors import (
     ConfigError,
     StorageError,
     SubmarineError,
+    UsageError,
     no_cluster,
 )
 from submarine_jobs.inputs import FreeDisk
@@ -77,12 +91,15 @@ from submarine_jobs.model import (
     use_container_cache,
 )
 from submarine_jobs.storage import Storage, traversal
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import smallest_memory
 
 _ACLS = "yarn.acl.enable"
 _PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
+#: The link of ``cluster.applications``; the driver's agent does not know it.
+_SPARK_PAGE = "Spark page"
 #: Seconds to remove the files of a killed application on HDFS.
 _CLEAN_SECONDS = 5.0
 
@@ -219,9 +236,22 @@ class YarnBackend(Backend):
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
+        if spec.spark is not None:
+            make = make_spark_plan
         plan = make(spec, view, self.profile.queue or "default")
+        if spec.spark is not None:
+            plan = replace(plan, errors=[*self._spark_errors(spec), *plan.errors])
         warnings = [*self._token_warnings(spec), *self._sharing_warnings(spec)]
         return replace(plan, warnings=[*plan.warnings, *warnings])
+
+    def _spark_errors(self, spec: JobSpec) -> list[str]:
+        """Return why this machine cannot submit a Spark job."""
+        try:
+            find_spark(self.profile)
+        except UsageError as error:
+            return [str(error)]
+        refused = kerberos_refusal(self.profile, self.identity, spec)
+        return [refused] if refused else []
 
     def renews_expired_tokens(self) -> bool:
         """Return whether the ResourceManager replaces the expired tokens of an application.
@@ -301,6 +331,8 @@ class YarnBackend(Backend):
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
+        if spec is not None and spec.spark is not None:
+            return
         if spec is not None and spec.distributed:
             self.applications.prepare_gang()
 
@@ -328,6 +360,8 @@ class YarnBackend(Backend):
         if submission.coordinator is not None:
             submission.coordinator.localizes.update(words)
         submitted = time.time()
+        if submission.spec.spark is not None:
+            return self._submit_spark(submission, submitted, words)
         application_id = submit_application(
             submission,
             self.applications,
@@ -338,9 +372,39 @@ class YarnBackend(Backend):
         )
         self.applications.build_archive_later()
         handle = self._handle(application_id, submitted, containers_needed(submission))
+        return self._accepted(handle, submission.spec, words)
+
+    def _submit_spark(
+        self, submission: Submission, submitted: float, words: Mapping[str, str]
+    ) -> Handle:
+        """Submit a Spark job; see ``submit``."""
+        cache = submission.runtime_zip.rpartition("/")[0]
+        submitter = SparkSubmitter(
+            self.profile,
+            self.conf,
+            submission.storage,
+            cache,
+            self.rm,
+            self.user,
+            find_spark(self.profile),
+        )
+        agent, python = self.applications.spark_agent(submission)
+        application_id = submitter.submit(submission, agent, python)
+        handle = self._handle(application_id, submitted, 1, spark=submission.agent.record.job_id)
+        page = {_SPARK_PAGE: f"{self.rm.url}/proxy/{application_id}/"}
+        return self._accepted({**handle, "links": page}, submission.spec, words)
+
+    def _accepted(self, handle: Handle, spec: JobSpec, words: Mapping[str, str]) -> Handle:
+        """Return the handle with what is localized, and set the priority.
+
+        Parameters
+        ----------
+        words
+            Role -> the files that its containers localize.
+        """
         localizing = "; ".join(dict.fromkeys(filter(None, words.values())))
         handle = {**handle, "localizing": localizing} if localizing else handle
-        warning = self._set_priority(application_id, submission.spec.priority)
+        warning = self._set_priority(str(handle["application_id"]), spec.priority)
         return {**handle, "warnings": [warning]} if warning else handle
 
     def find(self, job_id: str) -> Handle | None:
@@ -348,15 +412,33 @@ class YarnBackend(Backend):
         app = find_application(self.rm, job_id, self.user)
         if app is None:
             return None
-        return self._handle(app.id, app.started, needed_containers(app))
+        spark = job_id if app.type == "SPARK" else ""
+        return self._handle(app.id, app.started, needed_containers(app), spark=spark)
 
     def observe(self, handles: Handles) -> dict[str, Observation]:
         """See ``Backend.observe``."""
-        return observe(self.rm, handles, self.waits)
+        return self._cleaned(observe(self.rm, handles, self.waits))
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
         """See ``Backend.survey``: two requests, see ``cluster.application_poll``."""
-        return self.surveys.poll(handles, explain)
+        return self._cleaned(self.surveys.poll(handles, explain))
+
+    def _cleaned(self, found: dict[str, Observation]) -> dict[str, Observation]:
+        """Delete the files that the killed drivers of Spark left behind; each job's once."""
+        for observed in found.values():
+            staging = (observed.handle or {}).get("staging")
+            if observed.stage is Stage.ENDED and staging and staging not in self._deleted:
+                self._deleted.add(str(staging))
+                self._delete(str(staging))
+        return found
+
+    @cached_property
+    def _deleted(self) -> set[str]:
+        return set()
+
+    def _delete(self, path: str) -> None:
+        with suppress(StorageError), call_timeout(_CLEAN_SECONDS):
+            self.storage.delete(path, recursive=True)
 
     def localizing(self, handle: Handle) -> tuple[str, float | None]:
         """See ``Backend.localizing``: one request to the ResourceManager."""
@@ -373,10 +455,11 @@ class YarnBackend(Backend):
                 raise modify_acl_error(self.user, application_id)
             user, timeout = self.profile.proxy_user or "", self.profile.timeout
             self.driver.call(lambda channel: channel.kill(application_id, user, timeout))
+        elif handle.get("staging"):
+            self._delete(str(handle["staging"]))
         elif app.state != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or expects another attempt, leaves this directory.
-            with suppress(StorageError), call_timeout(_CLEAN_SECONDS):
-                self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
+            self._delete(f"/user/{self.user}/.skein/{application_id}")
 
     def _set_priority(self, application_id: str, priority: int | None) -> str | None:
         """Set the priority of the spec; return one sentence if that was not possible."""
@@ -394,8 +477,16 @@ class YarnBackend(Backend):
             else None
         )
 
-    def _handle(self, application_id: str, submitted: float, containers: int) -> Handle:
+    def _handle(
+        self, application_id: str, submitted: float, containers: int, spark: str = ""
+    ) -> Handle:
+        """Return the handle of an application; ``spark`` is the id of a Spark job."""
+        more = {}
+        if spark:
+            directory = layout.job_directory(self.job_root()[1], spark)
+            more = {"spark": True, "staging": staging_directory(directory)}
         return {
+            **more,
             "kind": "yarn",
             "application_id": application_id,
             "submitted": submitted,

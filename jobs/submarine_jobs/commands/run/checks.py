@@ -199,6 +199,8 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
         keras=lambda: _keras_version(spec, local),
     )
     given = {item.target.split("/")[0].removesuffix(".py") for item in localized_entries(spec)}
+    if spec.spark is not None:
+        given |= {"pyspark", "py4j"}  # Spark brings them to its containers.
     for python, python_env in interpreters.items():
         if python in local:
             missing = missing_imports(program.bundle, python, beside=program.directory, given=given)

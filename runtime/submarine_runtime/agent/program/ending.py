@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import resource
 import signal
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ from submarine_runtime.translation import _
 NEAR_LIMIT = 0.9
 #: Values of ``ProgramFacts.kind`` for a program that ended with an exception.
 _EXCEPTIONS = frozenset({"error", "import", "disk_full"})
+#: In the error of a Spark job whose executors YARN has ended.
+_EXECUTOR_MEMORY = re.compile(
+    r"for exceeding (?:physical )?memory limits\. (.{1,20}) of (.{1,20}) physical"
+)
 _LAUNCHER_EXITS = frozenset({126, 127})
 
 
@@ -121,6 +126,12 @@ def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
         return EndReason.LAUNCH_FAILED, facts.last_line or _("Exit code {status}.").format(
             status=facts.status
         )
+    lost = facts.failure and _EXECUTOR_MEMORY.search(facts.failure.message)
+    if lost:
+        return EndReason.OUT_OF_MEMORY, _(
+            "An executor used {used} of {limit}; ask for more with --executor_resources or "
+            "--conf spark.executor.memoryOverhead."
+        ).format(used=lost[1], limit=lost[2])
     if facts.kind == "import" or _import_error(facts):
         return EndReason.IMPORT_ERROR, _sentence(facts)
     return EndReason.PROGRAM_ERROR, _sentence(facts)

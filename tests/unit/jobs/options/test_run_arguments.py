@@ -62,6 +62,14 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "name": _NAME,
     "number": st.integers(1, 99),
     "size": st.integers(1, 1 << 24),
+    "resources": st.fixed_dictionaries(
+        {},
+        optional={
+            "memory": st.integers(1, 1 << 20),
+            "vcores": st.integers(1, 9),
+            "gpus": st.integers(0, 9),
+        },
+    ).filter(bool),
     "time": _SECONDS,
     "timeout": _SECONDS | st.just(0.0),
     "fraction": st.floats(0, 1),

@@ -19,7 +19,7 @@ from submarine_runtime.translation import _, ngettext
 _MOST = 20
 
 
-def localized_files(submission: Submission) -> dict[str, File]:
+def files_to_localize(submission: Submission) -> dict[str, File]:
     """Name in the container -> its file, for every entry."""
     files: dict[str, File] = {}
     spec = submission.spec
@@ -53,7 +53,7 @@ def describe_localized_files(submission: Submission, role: str) -> str:
     environment = submission.environments.get(role)
     if environment:
         words.append(sized(_("Python environment"), [environment]))
-    files = [file.source for file in localized_files(submission).values()]
+    files = [file.source for file in files_to_localize(submission).values()]
     if files:
         number = ngettext(
             "{count} file of --localization and --archive",

@@ -13,14 +13,19 @@ from submarine_jobs.backends.yarn.application import (
     single as application,
 )
 from submarine_jobs.backends.yarn.application.cached_files import CachedFiles
-from submarine_jobs.backends.yarn.application.localized_files import localized_files
+from submarine_jobs.backends.yarn.application.localized_files import files_to_localize
 from submarine_jobs.backends.yarn.application.specification import Application
 from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver import Driver, MasterArchive
-from submarine_jobs.backends.yarn.planning import SLACK_BESIDE, SLACK_TOGETHER
+from submarine_jobs.backends.yarn.planning import (
+    AGENT_MEMORY,
+    SLACK_BESIDE,
+    SLACK_TOGETHER,
+    driver_overhead,
+)
 from submarine_jobs.model import Profile, Role, parse_python_env
 from submarine_jobs.storage import Storage
-from submarine_runtime.protocol import JobStore
+from submarine_runtime.protocol import AgentConfig, JobStore
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
 #: Milliseconds between a master's heartbeats while it waits for another container.
@@ -65,13 +70,28 @@ class ApplicationMaker:
             share=submission.spec.share,
         )
 
+    def spark_agent(self, submission: Submission) -> tuple[AgentConfig, str]:
+        """Return the configuration of the agent of a Spark job, and the agent's interpreter."""
+        agent = replace(
+            submission.agent,
+            node_scheme=self._conf.node_scheme,
+            hdfs=hdfs_clients(self._conf.properties),
+            memory_slack=driver_overhead(submission.spec) - AGENT_MEMORY,
+            resourcemanagers=list(self._conf.resourcemanagers),
+            store=self._store(submission, submission.agent.store),
+        )
+        python = self._profile.settings.get("agent_python")
+        if not python or python == BROUGHT:
+            python = agent.interpreter
+        return agent, python
+
     def _single(self, submission: Submission) -> Application:
         """Return the application of a job of one task."""
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
         archive, jvm_options = self._archive_and_options()
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
         keytab = submission.spec.distribute_keytab
-        if submission.environments or localized_files(submission) or keytab:
+        if submission.environments or files_to_localize(submission) or keytab:
             agent.resourcemanagers = list(self._conf.resourcemanagers)
         agent = replace(agent, store=self._store(submission, agent.store))
         return application.build(

@@ -13,7 +13,7 @@ from typing import Any
 
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.application import coordinator_python as coordinatorpython
-from submarine_jobs.backends.yarn.application.localized_files import localized_files
+from submarine_jobs.backends.yarn.application.localized_files import files_to_localize
 from submarine_jobs.backends.yarn.application.specification import (
     ARCHIVE,
     FILE,
@@ -143,7 +143,7 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
     environment = submission.environments.get(role.name)
     if environment:
         files[PYTHON_ENV_DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
-    files.update(localized_files(submission))
+    files.update(files_to_localize(submission))
     return files
 
 

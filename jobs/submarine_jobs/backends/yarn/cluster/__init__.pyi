@@ -28,6 +28,7 @@ from .tags import (
     BESIDE_TAG as BESIDE_TAG,
     GANG_TAG as GANG_TAG,
     TAG as TAG,
+    TYPES as TYPES,
     added_tags as added_tags,
     tag_of as tag_of,
 )

@@ -21,7 +21,7 @@ from submarine_jobs.backends.yarn.cluster.applications import (
 from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
-from submarine_jobs.backends.yarn.cluster.tags import TAG, tag_of
+from submarine_jobs.backends.yarn.cluster.tags import TAG, TYPES, tag_of
 from submarine_runtime.yarn import ACTIVE_STATES, Application, ContainerRequest, applications_of
 
 #: Maximum number of tags in one request.
@@ -109,7 +109,7 @@ class Survey:
         own = applications_of(
             self._rm.get(
                 "/apps",
-                applicationTypes="skein",
+                applicationTypes=TYPES,
                 applicationTags=TAG,
                 states=",".join(ACTIVE_STATES),
                 user=self._user,
@@ -155,7 +155,7 @@ class Survey:
         for some in _batches(missing, _MAX_TAGS):
             answer = self._rm.get(
                 "/apps",
-                applicationTypes="skein",
+                applicationTypes=TYPES,
                 applicationTags=",".join(tag_of(job_id) for job_id in some),
                 deSelects="resourceRequests",
             )

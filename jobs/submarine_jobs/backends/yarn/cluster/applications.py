@@ -19,7 +19,7 @@ from submarine_jobs.backends.yarn.cluster.resource_manager import (
     ResourceManager,
     application_path,
 )
-from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
+from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, TYPES, tag_of
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol import EndReason
 from submarine_runtime.translation import _
@@ -95,7 +95,7 @@ def find_application(rm: ResourceManager, job_id: str, user: str) -> Application
 
     After a lost reply there may be two. The active one is preferred, because it has the claim.
     """
-    answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes="skein")
+    answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes=TYPES)
     tag = tag_of(job_id)
     tagged = [a for a in applications_of(answer) if a.user == user and tag in a.tags]
     return max(tagged, key=lambda app: (not app.ended, app.started), default=None)
@@ -106,7 +106,7 @@ def active_jobs(rm: ResourceManager) -> set[str]:
     answer = rm.get(
         "/apps",
         applicationTags=TAG,
-        applicationTypes="skein",
+        applicationTypes=TYPES,
         states=",".join(ACTIVE_STATES),
         deSelects="resourceRequests,timeouts",
     )
@@ -125,7 +125,7 @@ def jobs_of(rm: ResourceManager, user: str) -> list[str]:
         "/apps",
         user=user,
         applicationTags=TAG,
-        applicationTypes="skein",
+        applicationTypes=TYPES,
         deSelects="resourceRequests,timeouts",
     )
     found = sorted(applications_of(answer), key=lambda app: app.started, reverse=True)
@@ -156,7 +156,7 @@ def observation(rm: ResourceManager, app: Application, handle: Handle) -> Observ
         "handle": handle,
         "started": app.launched,
         "finished": app.finished,
-        "links": links(rm, app),
+        "links": links(rm, app, handle),
         "used": app.usage,
         "host": app.master_host or None,
         "container_id": app.master_container or None,
@@ -221,18 +221,18 @@ def _launched_for(app: Application) -> float:
     return max(time.time() - launched, 0.0)
 
 
-def links(rm: ResourceManager, app: Application) -> dict[str, str]:
+def links(rm: ResourceManager, app: Application, handle: Handle) -> dict[str, str]:
     """Return label -> URL of the application's page, its job page and its master's log."""
     found = {"YARN application": f"{rm.url}/cluster/app/{quote(app.id)}"}
     if app.master_log:
         found["YARN log"] = app.master_log
     if app.tracking_url and app.state == "RUNNING":
-        found["Job page"] = app.tracking_url
+        found["Spark page" if handle.get("spark") else "Job page"] = app.tracking_url
     return found
 
 
 def _list(rm: ResourceManager, handles: Mapping[str, Handle]) -> list[Application]:
-    query = {"applicationTypes": "skein", "deSelects": "resourceRequests"}
+    query = {"applicationTypes": TYPES, "deSelects": "resourceRequests"}
     if len(handles) <= _BY_NAME:
         query["applicationTags"] = ",".join(tag_of(job_id) for job_id in handles)
     else:

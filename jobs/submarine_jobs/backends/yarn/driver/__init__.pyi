@@ -9,7 +9,11 @@ from .classpath import (
 )
 from .driver import Driver as Driver, stop_driver as stop_driver
 from .process import read_running as read_running, stop_directory as stop_directory
-from .refusals import NeverFitsError as NeverFitsError, modify_acl_error as modify_acl_error
+from .refusals import (
+    NeverFitsError as NeverFitsError,
+    modify_acl_error as modify_acl_error,
+    translate as translate,
+)
 from .skein_calls import (
     Channel as Channel,
     DriverChannel as DriverChannel,
@@ -18,3 +22,4 @@ from .skein_calls import (
     skein_jar as skein_jar,
 )
 from .subprocess_driver import SubprocessDriver as SubprocessDriver
+from .tickets import driver_tickets as driver_tickets

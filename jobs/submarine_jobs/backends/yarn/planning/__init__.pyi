@@ -4,9 +4,11 @@ from .distributed import (
     make_gang_plan as make_gang_plan,
 )
 from .single import (
+    AGENT_MEMORY as AGENT_MEMORY,
     SLACK_BESIDE as SLACK_BESIDE,
     SLACK_TOGETHER as SLACK_TOGETHER,
     ClusterView as ClusterView,
     make_plan as make_plan,
     steps_of as steps_of,
 )
+from .spark import driver_overhead as driver_overhead, make_spark_plan as make_spark_plan

@@ -165,9 +165,21 @@ def queue_errors(
 
 
 def size_errors(
-    wanted: Size, containers: list[dict[str, Any]], queue: Queue, view: ClusterView
+    wanted: Size,
+    containers: list[dict[str, Any]],
+    queue: Queue,
+    view: ClusterView,
+    option: str = "--memory",
 ) -> list[str]:
-    """Return why one of ``containers`` can never be allocated; ``wanted`` is the program's size."""
+    """Return why one of ``containers`` can never be allocated.
+
+    Parameters
+    ----------
+    wanted
+        The program's size.
+    option
+        The option of its memory.
+    """
     nodes = nodes_of(view.nodes)
     node, count = largest_node(nodes)
     if count == 0:
@@ -208,12 +220,13 @@ def size_errors(
             errors.append(
                 _(
                     "The container needs {memory} MiB ({wanted_memory} for the program), and "
-                    "{place} {limit_memory} MiB; ask for less with --memory."
+                    "{place} {limit_memory} MiB; ask for less with {option}."
                 ).format(
                     memory=need.memory,
                     wanted_memory=wanted.memory,
                     place=place,
                     limit_memory=limit.memory,
+                    option=option,
                 )
             )
         elif need.vcores > limit.vcores:

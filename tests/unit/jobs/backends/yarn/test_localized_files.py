@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
-from submarine_jobs.backends.yarn.application.localized_files import localized_files
+from submarine_jobs.backends.yarn.application.localized_files import files_to_localize
 from submarine_jobs.backends.yarn.application.single import agent_script
 from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import copy_sources
@@ -52,7 +52,7 @@ def submission(job_dir: Path, *items: Localization, rerun_of: str | None = None)
 def brought(job_dir: Path, *items: Localization, rerun_of: str | None = None) -> dict[str, Any]:
     job = submission(job_dir, *items, rerun_of=rerun_of)
     copy_sources(JobDirectory(job.storage, job.job_dir), job.spec)
-    return localized_files(job)
+    return files_to_localize(job)
 
 
 def test_a_file_from_the_web_is_copied_to_the_job_directory(tmp_path: Path, site: str) -> None:
@@ -93,7 +93,7 @@ def test_one_hdfs_source_under_two_names_is_localized_once(tmp_path: Path) -> No
     sources = ("hdfs:///d", "hdfs:///d/", "hdfs:///e", "hdfs:///d")
     items = [Localization(source, f"t{n}") for n, source in enumerate(sources)]
     made = submission(tmp_path / "job", *items)
-    assert sorted(localized_files(made)) == ["hdfs-0", "hdfs-2"]
+    assert sorted(files_to_localize(made)) == ["hdfs-0", "hdfs-2"]
     script = agent_script(made, "/bin/true", made.agent)
     assert [f"ln -s ../hdfs-{n} 'program/t{m}'" in script for m, n in enumerate((0, 0, 2, 0))] == [
         True
