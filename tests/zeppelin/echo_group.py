@@ -6,6 +6,7 @@ sees how often a paragraph was really run.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -93,6 +94,13 @@ class Echo(Interpreter):
 
     def _do_link(self, rest: str, context: Context, output: Output) -> None:
         output.link("JOB", rest)
+
+    def _do_put(self, rest: str, context: Context, output: Output) -> None:
+        name, _, value = rest.partition(" ")
+        self.server.resources.put(name, json.loads(value))
+
+    def _do_get(self, rest: str, context: Context, output: Output) -> Message:
+        return Message(Kind.TEXT, json.dumps(self.server.resources.get(rest)))
 
     def _do_child(self, rest: str, context: Context, output: Output) -> None:
         with Path(rest).open("w") as file:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from html import unescape
 
+from submarine_zeppelin.execution import ResourcePool
 from submarine_zeppelin.interface import (
     Code,
     Context,
@@ -20,6 +21,7 @@ from submarine_zeppelin.interface import (
     Server,
     make_interpreter,
 )
+from submarine_zeppelin.thrift import EventClient
 
 #: Far more than anything takes on a machine that others use too.
 PATIENCE = 120.0
@@ -83,6 +85,8 @@ class Note(Server):
         self.outputs: dict[str, ShownOutput] = {}
         self._interpreters: dict[str, Interpreter] = {}
         self._started: list[Running] = []
+        #: Zeppelin's server is not there: values of other processes are not found.
+        self.resources = ResourcePool(EventClient("127.0.0.1", 1, "group"))
 
     def write(self, paragraph: str, text: str, title: str = "") -> None:
         """Add a paragraph, or edit it."""

@@ -11,8 +11,15 @@ from .interpreter import (
     Output as Output,
     ParagraphGoneError as ParagraphGoneError,
     ParagraphKey as ParagraphKey,
+    Resources as Resources,
     Result as Result,
     Server as Server,
+)
+from .java_values import (
+    ResourceValue as ResourceValue,
+    from_java as from_java,
+    java_class as java_class,
+    to_java as to_java,
 )
 from .output_limits import (
     DEFAULT_LIMIT as DEFAULT_LIMIT,

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from submarine_runtime.translation import _
+from submarine_zeppelin.interface.java_values import ResourceValue
+
 
 class Kind(enum.StrEnum):
     """Output types of Zeppelin. Its pages do not sanitize ``HTML``: escape all text."""
@@ -141,6 +144,41 @@ class Output(Protocol):
         """Set the job link below the paragraph; only http and https."""
 
 
+class Resources(Protocol):
+    """Values that the interpreters of a Zeppelin share, by name.
+
+    Raises
+    ------
+    ValueError
+        By each method, if the value cannot be shared or read.
+    """
+
+    def put(self, name: str, value: ResourceValue) -> None:
+        """Set a value of this process."""
+
+    def get(self, name: str) -> ResourceValue | None:
+        """Return a value of this process, or else of another; None if there is none."""
+
+    def remove(self, name: str) -> bool:
+        """Remove a value of this process; return whether there was one."""
+
+
+class NoResources(Resources):
+    """The resources of a server that shares none."""
+
+    def put(self, name: str, value: ResourceValue) -> None:
+        """Refuse the value."""
+        raise ValueError(_("this server shares no values"))
+
+    def get(self, name: str) -> ResourceValue | None:
+        """Return None."""
+        return None
+
+    def remove(self, name: str) -> bool:
+        """Return False."""
+        return False
+
+
 class Server(Protocol):
     """Calls of an interpreter to Zeppelin's server. Each call has a timeout.
 
@@ -148,9 +186,12 @@ class Server(Protocol):
     ----------
     group
         The server's id of this process.
+    resources
+        The values that interpreters share.
     """
 
     group: str = ""
+    resources: Resources = NoResources()
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
         """Return all paragraphs of a note in order."""

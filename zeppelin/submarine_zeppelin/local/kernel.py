@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from submarine_jobs.display import TABLE_MIME_TYPE
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
+from submarine_zeppelin.local.context_server import ContextServer
 from submarine_zeppelin.local.kernel_process import KernelProcess, complete
 
 T = TypeVar("T")
@@ -44,11 +45,14 @@ class Kernel:
         Python with ipykernel; empty: the Python of this process.
     rows
         Maximum number of rows in a table.
+    context
+        Answers the calls of the session's object ``z``.
     """
 
-    def __init__(self, python: str, rows: int) -> None:
+    def __init__(self, python: str, rows: int, context: ContextServer) -> None:
         self._process = KernelProcess(python)
         self._rows = rows
+        self._context = context
         self._closed = False
         self._worker = Worker("submarine-kernel")
 
@@ -165,6 +169,7 @@ class Kernel:
     def close(self) -> None:
         """End the process and its child processes. May be called again."""
         self._closed = True
+        self._context.close()
         self._worker.run(self._process.end)
         self._worker.stop()
 
@@ -187,6 +192,15 @@ class Kernel:
             f"exec(compile({text!r}, '<submarine>', 'exec'), {names!r})\n"
             f"import sys; sys.path.insert(1, {str(self.modules)!r}); del sys"
         )
+        if self._process.directory is not None:
+            path = self._process.directory / "z"
+            self._context.start(path)
+            text = Path(__file__).with_name("kernel_context.py").read_text("utf-8")
+            code += (
+                f"\n_submarine_z = {{'SOCKET': {str(path)!r}, '__name__': 'zeppelin'}}\n"
+                f"exec(compile({text!r}, '<submarine>', 'exec'), _submarine_z)\n"
+                "z = _submarine_z['ZeppelinContext'](); del _submarine_z"
+            )
         self._run(code, lambda kind, content: None, lambda: False, silent=True)
 
 

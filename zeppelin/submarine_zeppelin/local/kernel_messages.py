@@ -15,6 +15,7 @@ from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
 from submarine_zeppelin.display import OutputBuffer, convert_mime_bundle, terminal_html
 from submarine_zeppelin.interface import DEFAULT_LIMIT, Kind
+from submarine_zeppelin.local.context_server import ContextServer
 from submarine_zeppelin.local.kernel import Kernel
 
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
@@ -29,8 +30,9 @@ _MAX_NAMES = 2000
 class PythonSession:
     """The Python session of a note."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, context: ContextServer) -> None:
         self.kernel = kernel
+        self.context = context
         #: Held while a paragraph runs.
         self.lock = threading.Lock()
         #: Execution number -> name of the paragraph.

@@ -7,7 +7,7 @@ Jupyter; HTML of the user's code is not escaped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError
@@ -28,6 +28,7 @@ from submarine_zeppelin.interface import (
     text_property,
 )
 from submarine_zeppelin.local import values
+from submarine_zeppelin.local.context_server import ContextServer, Forms
 from submarine_zeppelin.local.interpreter import LocalInterpreter
 from submarine_zeppelin.local.kernel import Kernel, KernelDiedError
 from submarine_zeppelin.local.kernel_messages import ExecutionOutput, PythonSession
@@ -82,11 +83,13 @@ class PythonInterpreter(LocalInterpreter):
         with self._lock:
             session = self._sessions.get(note_id)
             if session is None:
+                calls = ContextServer(self.server.resources)
                 kernel = Kernel(
                     text_property(self.properties, "zeppelin.python"),
                     number_property(self.properties, "zeppelin.python.maxResult"),
+                    calls,
                 )
-                session = self._sessions[note_id] = PythonSession(kernel)
+                session = self._sessions[note_id] = PythonSession(kernel, calls)
                 values.register_session(self.session, note_id, session)
             return session
 
@@ -116,6 +119,7 @@ class PythonInterpreter(LocalInterpreter):
             self._write_modules(session, note)
             buffer = OutputBuffer(output, output_limit(self.properties))
             execution = ExecutionOutput(buffer, session, _name(own, context))
+            forms = session.context.forms = Forms(context.params)
             try:
                 reply = session.kernel.run(align_lines(text), execution.handle, stop.is_set)
                 succeeded = reply.get("status") == "ok"
@@ -127,9 +131,24 @@ class PythonInterpreter(LocalInterpreter):
             except KernelDiedError as died:
                 execution.output.write(f"{died}\n")
                 succeeded = False
-            return Result(Code.SUCCESS if succeeded else Code.ERROR, execution.output.messages())
+            messages = execution.output.messages()
+            if succeeded and (saved := context.options.get("saveAs")):
+                messages = (*messages, *self._save_table(saved, messages))
+            code = Code.SUCCESS if succeeded else Code.ERROR
+            return Result(code, tuple(messages), forms.to_json())
         finally:
             session.lock.release()
+
+    def _save_table(self, name: str, messages: Sequence[Message]) -> list[Message]:
+        """Share the last table of an output, as Zeppelin's other interpreters do."""
+        tables = [message.data for message in messages if message.kind is Kind.TABLE]
+        try:
+            if not tables:
+                raise ValueError(_("the paragraph shows no table"))
+            self.server.resources.put(name, tables[-1])
+        except ValueError as error:
+            return [Message(Kind.TEXT, _("saveAs: {error}.").format(error=error) + "\n")]
+        return []
 
     def _write_modules(self, session: PythonSession, note: list[Paragraph]) -> None:
         """Write the note's files for import in the session, as in a job."""

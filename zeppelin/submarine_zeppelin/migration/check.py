@@ -59,8 +59,13 @@ _ALIASES = frozenset(
         "submarine.hadoop.principal",
     }
 )
-#: The methods of `z` that `%submarine.python` has; the others raise a NameError.
-Z_METHODS: frozenset[str] = frozenset()
+#: The methods of `z` that `%submarine.python` has; the others raise an AttributeError.
+Z_METHODS = frozenset(
+    {
+        *("input", "textbox", "password", "select", "checkbox", "show"),
+        *("put", "add", "get", "getAsDataFrame", "contains", "remove"),
+    }
+)
 _Z_CALL = re.compile(r"(?<![\w.])z\.(\w+)\s*\(")
 _FORM = re.compile(r"\$\{[^}\n]{1,200}\}")
 _ENV_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$")
@@ -356,7 +361,7 @@ def _python(item: Paragraph, place: str, report: MigrationReport) -> None:
         report.add(
             FAILS,
             place,
-            _("It uses {methods}, and %submarine.python has no object z for them.").format(
+            _("It uses {methods}, which the object z of %submarine.python does not have.").format(
                 methods=", ".join(f"z.{one_line(name, 40)}" for name in missing[:5])
             ),
         )

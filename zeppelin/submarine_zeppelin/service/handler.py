@@ -1,8 +1,8 @@
 """Methods that Zeppelin's server calls. Each method returns an answer, also after an error.
 
 An exception that the protocol does not declare closes the connection, and the server repeats the
-call up to three times; a declared exception is shown to users as a Java stack trace. Applications,
-resources and Angular objects are not supported.
+call up to three times; a declared exception is shown to users as a Java stack trace. Applications
+and Angular objects are not supported.
 """
 
 # ruff: noqa: D102, N802, N815  (Zeppelin defines the names and meanings)
@@ -21,6 +21,7 @@ from submarine_zeppelin.execution import (
     Execution,
     Executions,
     InterpreterSessions,
+    ResourcePool,
     UnknownInterpreterError,
 )
 from submarine_zeppelin.interface import Code, Kind, Message, Result
@@ -66,12 +67,14 @@ class Handler:
         self,
         sessions: InterpreterSessions,
         executions: Executions,
+        resources: ResourcePool,
         on_init: Callable[[Mapping[str, str]], None],
         on_reconnect: Callable[[str, int], None],
         on_shutdown: Callable[[], None],
     ) -> None:
         self._sessions = sessions
         self._executions = executions
+        self._resources = resources
         self._on_init = on_init
         self._on_reconnect = on_reconnect
         self._on_shutdown = on_shutdown
@@ -161,15 +164,15 @@ class Handler:
 
     @_answers(list)
     def resourcePoolGetAll(self) -> list[str]:
-        return []
+        return self._resources.describe()
 
     @_answers(b"")
-    def resourceGet(self, *_: Any) -> bytes:
-        return b""
+    def resourceGet(self, note: str | None, paragraph: str | None, name: str) -> bytes:
+        return self._resources.serialized(name)
 
     @_answers(False)
-    def resourceRemove(self, *_: Any) -> bool:
-        return False
+    def resourceRemove(self, note: str | None, paragraph: str | None, name: str) -> bool:
+        return self._resources.remove(name)
 
     @_answers(b"")
     def resourceInvokeMethod(self, *_: Any) -> bytes:

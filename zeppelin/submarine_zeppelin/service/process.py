@@ -16,7 +16,12 @@ from submarine_jobs.client import limit_kept_jobs
 from submarine_jobs.concurrency import use_subprocesses
 from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import hide_service_key, release_drivers
-from submarine_zeppelin.execution import Executions, InterpreterSessions, OutputWriter
+from submarine_zeppelin.execution import (
+    Executions,
+    InterpreterSessions,
+    OutputWriter,
+    ResourcePool,
+)
 from submarine_zeppelin.interface import (
     LIMIT_PROPERTY,
     Context,
@@ -50,8 +55,11 @@ REGISTRATION_TIMEOUT = 50.0
 class ServerClient(Server):
     """Zeppelin's server as an interpreter uses it."""
 
-    def __init__(self, events: EventClient, outputs: OutputWriter, group: str) -> None:
+    def __init__(
+        self, events: EventClient, outputs: OutputWriter, resources: ResourcePool, group: str
+    ) -> None:
         self.group = group
+        self.resources = resources
         self._events = events
         self._outputs = outputs
 
@@ -73,13 +81,15 @@ class InterpreterProcess:
             arguments.host, arguments.port, arguments.group, self.access.trusts_server
         )
         self.outputs = OutputWriter(self.events)
-        server = ServerClient(self.events, self.outputs, arguments.group)
+        resources = ResourcePool(self.events)
+        server = ServerClient(self.events, self.outputs, resources, arguments.group)
         self.sessions = InterpreterSessions(server, self._apply_properties)
         self.executions = Executions(self.outputs)
         self.shutdown = ProcessShutdown(self._close)
         self.handler = Handler(
             self.sessions,
             self.executions,
+            resources,
             self._apply_properties,
             self._reconnect,
             lambda: self.shutdown.request("Zeppelin's server requested it"),

@@ -125,6 +125,15 @@ class EventClient:
             for one in found
         ]
 
+    def resources(self) -> list[str]:
+        """Return the descriptions of the values that other processes share, as JSON."""
+        return list(self._call("getAllResources", self.group))
+
+    def resource(self, resource_id: str) -> bytes:
+        """Return a shared value in Java's serialization format; empty if it does not exist."""
+        found = self._call("getResource", resource_id)
+        return found if isinstance(found, bytes) else str(found or "").encode()
+
     def check_exists(self, note: str, paragraph: str, user: str) -> None:
         """Check that a paragraph exists, after a call for it has failed.
 

@@ -117,6 +117,8 @@ service RemoteInterpreterEventService {
   void checkpointOutput(1: string noteId, 2: string paragraphId)
     throws (1: InterpreterRPCException e)
   void sendParagraphInfo(1: string groupId, 2: string info) throws (1: InterpreterRPCException e)
+  list<string> getAllResources(1: string groupId) throws (1: InterpreterRPCException e)
+  binary getResource(1: string resourceId) throws (1: InterpreterRPCException e)
   list<ParagraphInfo> getParagraphList(1: string user, 2: string noteId)
     throws (1: InterpreterRPCException e)
 }

@@ -19,6 +19,7 @@ from submarine_zeppelin.execution import (
     Executions,
     InterpreterSessions,
     OutputWriter,
+    ResourcePool,
     executions,
 )
 from submarine_zeppelin.interface import Code, Context, Kind, Message, Result
@@ -26,6 +27,7 @@ from submarine_zeppelin.service.handler import Handler
 from submarine_zeppelin.thrift import (
     AccessPolicy,
     BoundSocket,
+    EventClient,
     InterpreterServer,
     open_protocol,
     protocol,
@@ -361,7 +363,12 @@ def test_a_lost_connection_does_not_lose_the_result(running_executions: RunningE
     sessions._interpreters["s", "c"] = running_executions.interpreter
     nothing = (lambda *_: None,) * 3
     bound = BoundSocket("127.0.0.1", range(0))
-    handler = Handler(sessions, running_executions.executions, *nothing)
+    handler = Handler(
+        sessions,
+        running_executions.executions,
+        ResourcePool(EventClient("127.0.0.1", 1, "group")),
+        *nothing,
+    )
     server = InterpreterServer(handler, bound, AccessPolicy("127.0.0.1", bound.port))
     server.start()
     wire_context = protocol.RemoteInterpreterContext(noteId="n", paragraphId="p1")

@@ -78,7 +78,7 @@ def test_paragraphs_of_a_note(tmp_path: Path, name: str) -> None:
         tmp_path / name,
         paragraph("%md\n# Submarine", "Introduction"),
         paragraph("%submarine.python\nimport tensorflow as tf\n", "mnist.py"),
-        paragraph("%submarine.python\nz.show(frame)\n", "main.py"),
+        paragraph("%submarine.python\nz.show(frame)\nz.angular('x')\n", "main.py"),
         paragraph("%submarine.python\nz = {}\nz.get(1)\n"),
         paragraph("%submarine.python\nprint(1)\n", "The model"),
         paragraph("%submarine.python\nprint('${steps=10}')\n", "main.py"),
@@ -113,7 +113,7 @@ def test_paragraphs_of_a_note(tmp_path: Path, name: str) -> None:
         (FAILS, "14"),
     ]
     texts = {one.place.rpartition(" ")[2]: one.text for one in report.findings}
-    assert texts["3"].startswith("It uses z.show,")
+    assert texts["3"].startswith("It uses z.angular, which")
     assert texts["6"].startswith("The form ${steps=10}")
     assert "--unheard-of" in texts["13"]
     assert texts["14"].startswith("fly away: There is no command fly.")

@@ -34,7 +34,7 @@ def served(policy: AccessPolicy, host: str = "127.0.0.1") -> Iterator[tuple[Part
     """Run a server of the protocol; yield the recorded calls and the port."""
     parts, nothing = Parts(), (lambda *_: None,) * 3
     bound = BoundSocket(host, range(0))
-    handler = Handler(parts, parts, *nothing)  # type: ignore[arg-type]
+    handler = Handler(parts, parts, parts, *nothing)  # type: ignore[arg-type]
     server = InterpreterServer(handler, bound, policy)
     server.start()
     try:

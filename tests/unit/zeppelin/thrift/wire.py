@@ -53,6 +53,15 @@ class Parts:
         self.calls.append(("completion", (text, cursor)))
         return [Completion(f"after {text[:cursor]}", "value", "meta")]
 
+    def describe(self) -> list[str]:
+        return []
+
+    def serialized(self, name: str) -> bytes:
+        return b""
+
+    def remove(self, name: str) -> bool:
+        return False
+
     def progress(self, context: Context) -> int:
         return 700
 
@@ -61,6 +70,7 @@ def exchange(parts: Parts, request: bytes) -> bytes:
     """Return the server's answer to the bytes of a request."""
     bound = BoundSocket("127.0.0.1", range(0))
     handler = Handler(
+        parts,  # type: ignore[arg-type]
         parts,  # type: ignore[arg-type]
         parts,  # type: ignore[arg-type]
         lambda properties: parts.calls.append(("init", dict(properties))),
