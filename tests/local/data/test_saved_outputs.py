@@ -480,7 +480,7 @@ def test_runs_of_mlflow_and_wandb_are_saved_unless_the_user_chose(
     assert seen == {
         "MLFLOW_ALLOW_FILE_STORE": "true",
         "MLFLOW_EXPERIMENT_NAME": "digits",
-        "MLFLOW_RUN_NAME": run,
+        "MLFLOW_RUN_CONTEXT": json.dumps({"mlflow.runName": run}),
         "MLFLOW_TRACKING_URI": f"{place}/mlruns",
         "WANDB_MODE": "offline",
         "WANDB_NAME": run,

@@ -20,7 +20,7 @@ from submarine_jobs.errors import ClusterError, RefusedError, UsageError
 from submarine_jobs.model import Profile
 from submarine_jobs.trained_models.mlflow import Server
 from tests.frontends import RecordingFrontend
-from tests.local.models.mlflow_server import mlflow_server
+from tests.local.models.mlflow_server import MLFLOW, mlflow_server
 from tests.submission import submitting
 from tests.unit.agent.recorded_training import TF2
 
@@ -136,6 +136,39 @@ def test_a_server_without_a_store_of_files(session: Session, tmp_path: Path) -> 
         pytest.raises(RefusedError, match="MLFLOW_ALLOWED_HOST_ADDRESSED_ARTIFACT_SCHEMES=hdfs"),
     ):
         execute(["publish", job.id, "--to", f"mlflow:{uri}"], RecordingFrontend(session=session))
+
+
+TRACKED = """
+import mlflow
+with mlflow.start_run() as run:
+    mlflow.log_metric("loss", 0.5, step=3)
+    mlflow.log_text("hello", "note.txt")
+print(run.info.run_name)
+"""
+
+
+@pytest.mark.full
+def test_the_run_of_a_program_that_uses_mlflow_is_an_output(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not MLFLOW.exists():
+        pytest.skip("scripts/setup.sh mlflow makes .venv-mlflow")
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME", raising=False)
+    with submitting(session) as submit:
+        job = submit(TRACKED, name="digits", python=str(MLFLOW.with_name("python")))
+        record = job.wait_success(240)
+    assert record.missing == []
+    stored = {path.partition("/mlruns/")[2] for path, _size in job.outputs()}
+    metric = next(path for path in stored if path.endswith("/metrics/loss"))
+    folder = job.download(tmp_path / "results", part="outputs") / "worker-0/mlruns"
+    _time, value, step = (folder / metric).read_text().split()[:3]
+    assert (float(value), int(step)) == (0.5, 3)
+    note = metric.replace("metrics/loss", "artifacts/note.txt")
+    assert (folder / note).read_text() == "hello"
+    run = (folder / metric.replace("metrics/loss", "meta.yaml")).read_text()
+    assert f"run_name: {job.id}-worker-0\n" in run
+    names = [path.read_text() for path in folder.glob("*/meta.yaml")]
+    assert any("name: digits" in text for text in names)
 
 
 class SampleRow:

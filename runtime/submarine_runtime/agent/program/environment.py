@@ -135,7 +135,9 @@ def _add_tracking(variables: dict[str, str], config: AgentConfig, scratch: Scrat
     """Let MLflow and Weights & Biases store runs in SUBMARINE_OUTPUT_DIR, unless the user chose."""
     job, place = config.record.job_id, scratch.saved_output()
     run = f"{job}-{scratch.task_name}"
-    found = {"MLFLOW_RUN_NAME": run, "WANDB_NAME": run, "WANDB_RUN_GROUP": job}
+    # MLflow has no variable for the name of a run: it is a tag.
+    found = {"MLFLOW_RUN_CONTEXT": json.dumps({"mlflow.runName": run})}
+    found.update(WANDB_NAME=run, WANDB_RUN_GROUP=job)
     found.update(WANDB_PROJECT=config.spec.name, WANDB_DIR=place, WANDB_SYMLINK="false")
     if "MLFLOW_TRACKING_URI" not in variables:
         found["MLFLOW_TRACKING_URI"] = os.path.join(place, "mlruns")
