@@ -202,10 +202,9 @@ class Prefetch(Generic[T]):
     def __init__(self, items: Iterator[T], size: Callable[[T], int], most: int) -> None:
         self._queue: _Queue[T] = _Queue(size, most)
         self._end = weakref.finalize(self, self._queue.stop)
-        self._thread = threading.Thread(
+        threading.Thread(
             target=_produce, args=(items, self._queue), name="submarine-prefetch", daemon=True
-        )
-        self._thread.start()
+        ).start()
 
     def __iter__(self) -> Prefetch[T]:
         """Return itself."""
@@ -216,10 +215,12 @@ class Prefetch(Generic[T]):
         return self._queue.get()
 
     def close(self) -> None:
-        """End the thread, and wait for it."""
+        """End the thread after its current item.
+
+        This does not wait: an abandoned iterator is closed by the garbage collector, also at the
+        end of the interpreter, where threads no longer run.
+        """
         self._end()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
 
 
 class _Queue(Generic[T]):
