@@ -115,6 +115,7 @@ class RunOptions:
         choice(TYPES, ignore_case=True),
         metavar="TYPE",
         default="program",
+        heading="Spark",
         help="program, or spark: the program is the driver of a Spark application [program].",
     )
     executors: int | None = option(

@@ -58,9 +58,9 @@ def driver_program(template: str, submission: Submission, agent: AgentConfig) ->
         names.append(layout.SECRET_ENV)
     links = [[name, item.target] for name, item in container_names(spec)]
     for name, value in (
-        ("AGENT: dict", to_json(agent, defaults=False)),
-        ("FILES: list", names),
-        ("LINKS: list", links),
+        ("AGENT: dict[str, Any]", to_json(agent, defaults=False)),
+        ("FILES: list[str]", names),
+        ("LINKS: list[list[str]]", links),
     ):
         empty = "{}" if name.startswith("AGENT") else "[]"
         text = json.dumps(value, sort_keys=True)

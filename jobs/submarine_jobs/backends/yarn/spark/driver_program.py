@@ -11,12 +11,14 @@ import json
 import os
 import sys
 import time
+from functools import partial
+from typing import Any
 
 #: Replaced at the submission: the configuration of the agent, the files to read, and the links of
 #: the program directory (name in the container, path of the program).
-AGENT: dict = {}
-FILES: list = []
-LINKS: list = []
+AGENT: dict[str, Any] = {}
+FILES: list[str] = []
+LINKS: list[list[str]] = []
 #: Exit code of an agent whose job directory does not answer.
 UNAVAILABLE = 74
 
@@ -33,7 +35,7 @@ def main() -> int:  # noqa: RET503 - execv does not return
     deadline = time.monotonic() + float(AGENT.get("save_grace", 600.0))
     for name in FILES:
         try:
-            data = retry(lambda name=name: store.read(name), deadline, store=store)
+            data = retry(partial(store.read, name), deadline, store=store)
         except StoreError as error:
             sys.stderr.write(f"submarine driver: {name}: {error}\n")
             return UNAVAILABLE

@@ -36,7 +36,7 @@ from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.translation import _
 
 #: Seconds for spark-submit: a JVM, an upload of 4 MB, and the answer of YARN.
-SUBMIT_SECONDS = 300.0
+SUBMIT_SECONDS = 600.0
 #: Spark 4 and 3.
 _ASSIGNED = re.compile(
     r"(?:Application ID is assigned:|Submitting application) (application_\d+_\d+)"
