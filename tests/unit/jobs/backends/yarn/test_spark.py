@@ -134,7 +134,9 @@ def test_the_driver_gets_the_private_files_and_becomes_the_agent(tmp_path: Path)
     agent = replace(made.agent, spec=made.spec, store=JobStore("local", str(job)))
     source = driver_program(Path(template.__file__).read_text(), made, agent)
     source = source.replace("os.execv(sys.executable, arguments)", "print(arguments[1:])")
-    source = source.replace("LINKS: list[list[str]] = json.loads('[]')", "LINKS = [['data-0', 'in/rows']]")
+    source = source.replace(
+        "LINKS: list[list[str]] = json.loads('[]')", "LINKS = [['data-0', 'in/rows']]"
+    )
     (here / "submarine_driver.py").write_text(source)
     (here / "runtime.zip").write_bytes(runtime_zip().data)
     done = subprocess.run(
