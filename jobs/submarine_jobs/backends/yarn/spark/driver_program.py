@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 #: Replaced at the submission: the configuration of the agent, the files to read, and the links of
@@ -27,16 +28,15 @@ def main() -> int:  # noqa: RET503 - execv does not return
     """Write the files of the agent and execute it."""
     os.umask(0o077)
     sys.path.insert(0, os.path.abspath("runtime.zip"))
-    # cost: the runtime is in the container only.
-    from submarine_runtime.protocol import JobStore, from_json
-    from submarine_runtime.storage import StoreError, open_store, retry
-
-    store = open_store(from_json(JobStore, AGENT["store"]))
+    # The runtime is in the container only.
+    protocol = import_module("submarine_runtime.protocol")
+    storage = import_module("submarine_runtime.storage")
+    store = storage.open_store(protocol.from_json(protocol.JobStore, AGENT["store"]))
     deadline = time.monotonic() + float(AGENT.get("save_grace", 600.0))
     for name in FILES:
         try:
-            data = retry(partial(store.read, name), deadline, store=store)
-        except StoreError as error:
+            data = storage.retry(partial(store.read, name), deadline, store=store)
+        except storage.StoreError as error:
             sys.stderr.write(f"submarine driver: {name}: {error}\n")
             return UNAVAILABLE
         if data is None:

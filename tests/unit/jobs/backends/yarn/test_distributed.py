@@ -16,9 +16,9 @@ from submarine_jobs.backends.yarn.application import (
     coordinator_python as coordinatorpython,
 )
 from submarine_jobs.backends.yarn.application.distributed import Parts, build_gang
-from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan
+from submarine_jobs.backends.yarn.planning import AGENT_MEMORY, ClusterView, make_gang_plan
 from submarine_jobs.backends.yarn.planning.distributed import COORDINATOR_MEMORY
-from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
+from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps
 from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import NO_STORE_PATHS, resolve_store_paths
 from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, resolve_roles

@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
-from submarine_jobs.backends.yarn.application.localized_files import files_to_localize
+from submarine_jobs.backends.yarn.application import files_to_localize
 from submarine_jobs.backends.yarn.application.single import agent_script
 from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import copy_sources

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan
-from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
+from submarine_jobs.backends.yarn.planning import (
+    AGENT_MEMORY,
+    ClusterView,
+    make_gang_plan,
+    make_plan,
+)
+from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps
 from submarine_jobs.model import JobSpec, Localization, Resources, Role
 from submarine_runtime.yarn import find_queue, queues_of
 

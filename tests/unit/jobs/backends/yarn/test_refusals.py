@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver.refusals import TABLE, JobRefusedError, translate
+from submarine_jobs.backends.yarn.driver import translate
+from submarine_jobs.backends.yarn.driver.refusals import TABLE, JobRefusedError
 from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_runtime.protocol import EndReason

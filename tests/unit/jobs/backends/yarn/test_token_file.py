@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.backends.yarn.cluster import HadoopConf, Identity, TokenSource, client_tokens
-from submarine_jobs.backends.yarn.driver.tickets import driver_tickets
+from submarine_jobs.backends.yarn.driver import driver_tickets
 from submarine_jobs.errors import ClusterError, ConfigError, TicketError
 from submarine_jobs.model import Profile, default_state_dir, use_container_cache
 from submarine_runtime.kerberos import (
