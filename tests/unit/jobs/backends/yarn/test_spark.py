@@ -29,7 +29,8 @@ from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.model import JobSpec, Localization, Profile, Resources, Role, SparkRequest
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.submit.runtime_zip import runtime_zip
-from submarine_runtime.protocol import JobStore
+from submarine_runtime.agent.program.ending import ProgramFacts, determine_ending
+from submarine_runtime.protocol import EndReason, Failure, JobStore
 from tests.configurations import make_agent_config
 
 CAPTURED = Path(__file__).with_name("spark_submit")
@@ -269,3 +270,17 @@ def test_credentials_that_spark_cannot_use_are_named() -> None:
     assert "proxy_user" in kerberos_refusal(replace(keytab, proxy_user="b"), identity, sent)
     tokens: Any = SimpleNamespace(kerberos=True, tokens="t")
     assert "only the delegation tokens" in kerberos_refusal(Profile(), tokens, spec)
+
+
+def test_an_executor_over_its_memory_is_the_reason() -> None:
+    message = (
+        "An error occurred while calling o9.collect.\n: org.apache.spark.SparkException: Job "
+        "aborted due to stage failure: ExecutorLostFailure (executor 1 exited caused by one of "
+        "the running tasks) Reason: Container killed by YARN for exceeding physical memory "
+        "limits. 1.6 GB of 896 MB physical memory used. Consider boosting "
+        "spark.executor.memoryOverhead."
+    )
+    failure = Failure("py4j.protocol.Py4JJavaError", message)
+    ending = determine_ending(ProgramFacts(1, started=True, failure=failure, kind="error"))
+    assert ending.reason is EndReason.OUT_OF_MEMORY
+    assert ending.detail.startswith("An executor used 1.6 GB of 896 MB; ask for more with")
