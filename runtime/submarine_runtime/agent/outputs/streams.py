@@ -97,12 +97,16 @@ class StreamUploader:
         if self._output.parts:
             store.make_directory(target)
         elif owner_of(store, target) != job:
-            if store.entries(target):
+            # Another task may reserve it at the same time.
+            if any(entry.name != MANIFEST for entry in store.entries(target)):
                 raise StoreError(_("{target} is not empty any more").format(target=target))
             store.make_directory(f"{target}/{MANIFEST}")
             content = json.dumps({"job": job}).encode()
-            if not store.publish_exclusive(f"{target}/{MANIFEST}/{OWNER}", content):
-                raise StoreError(_("another job writes to {target}").format(target=target))
+            done = store.publish_exclusive(f"{target}/{MANIFEST}/{OWNER}", content)
+            owner = job if done else owner_of(store, target)
+            if owner != job:
+                error = _("another job writes to {target}").format(target=target)
+                raise StoreError(error, transient=not owner)
         listed = {path[: -len(".json")] for path in walk(store, f"{target}/{MANIFEST}")}
         for path, size in walk(store, target, MANIFEST).items():
             name = own_path(path, self._task, self._several)
