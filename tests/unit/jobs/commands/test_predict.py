@@ -8,7 +8,7 @@ import pytest
 
 from submarine_jobs.checks import uses_data
 from submarine_jobs.commands import CellBody
-from submarine_jobs.commands.predict.program import check_functions, functions_of, with_call
+from submarine_jobs.commands.predict import check_functions, functions_of, with_call
 from submarine_jobs.commands.run import Program
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
