@@ -119,8 +119,9 @@ pathlib.Path(os.environ["SUBMARINE_OUTPUT_pred"], "a é.csv").write_bytes(b"x" *
 
 
 def test_a_quota_is_one_sentence_at_once(
-    minicluster: Minicluster, submit: Submit, tmp_path: Path
+    minicluster: Minicluster, submit: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", minicluster.environ()["HADOOP_CONF_DIR"])
     path = f"/tmp/quota-{secrets.token_hex(4)}"
     set_quota(minicluster, path, 4096)
     job = submit(
@@ -137,7 +138,6 @@ def test_a_quota_is_one_sentence_at_once(
         assert sentence.startswith(f"hdfs://{path}/new/a é.bin cannot be accessed: ")
         assert "quota of" in sentence
         assert "\n" not in sentence
-    print(record.reason, record.detail, record.warnings)
     assert "quota of" in record.detail
     assert "\n" not in record.detail
     _place, store = WebHdfsFileSystem().located(f"hdfs://{path}")

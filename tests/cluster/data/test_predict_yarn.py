@@ -16,6 +16,7 @@ from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import execute
 from submarine_jobs.python_api import PythonFrontend
+from submarine_minicluster import Minicluster
 from submarine_runtime.storage import Store
 from tests.submission import cancel_unfinished
 from tests.waiting import PATIENCE, until
@@ -39,8 +40,11 @@ def evaluate(batch, result):
 
 
 @pytest.fixture
-def place(session: Session) -> Iterator[tuple[Store, str, str]]:
+def place(
+    session: Session, minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Store, str, str]]:
     """The store, a directory with data and a model, and the prefix of its URIs."""
+    monkeypatch.setenv("HADOOP_CONF_DIR", minicluster.environ()["HADOOP_CONF_DIR"])
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     backend = session.backend()
