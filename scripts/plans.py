@@ -72,7 +72,7 @@ QUICK_LINT = replace(LINT, commands=LINT.commands[:5], beside=True, niceness=5, 
 # The browsers' plugin takes half a second in each worker. A test that hangs fails after its own
 # time limit, with its stack.
 UNIT_TESTS = ("-q", "tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwright")
-UNIT = Part("unit", 110, (tool("python", "scripts/unit_coverage.py", *UNIT_TESTS),), real=True)
+UNIT = Part("unit", 220, (tool("python", "scripts/unit_coverage.py", *UNIT_TESTS),), real=True)
 #: Without the tests that take a fifth of a second or more, and with fewer random examples.
 QUICK = ("-m", "not slow", "--hypothesis-profile", "quick")
 QUICK_UNIT = replace(UNIT, budget=60, commands=(pytest(*UNIT_TESTS[1:], *QUICK),))
@@ -123,7 +123,7 @@ PLANS = {
     ),
     "test": (
         UNIT,
-        Part("local backend", 520, (LOCAL_TESTS,), real=True),
+        Part("local backend", 700, (LOCAL_TESTS,), real=True),
         BROWSER,
         *STATIC,
         Part(
