@@ -54,7 +54,7 @@ _DOCSTRING = re.compile(rb'^( *)"""(?=[\w`*\'])(.*?)"""$', re.MULTILINE | re.DOT
 _DATA_MODULES = (
     *("__init__.py", "backoff.py", "cluster_http.py", "files.py", "lazy.py", "protobuf.py"),
     *("publication.py", "translation.py"),
-    *("kerberos", "protocol", "storage"),
+    *("kerberos", "protocol", "snapshots", "storage"),
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import io
 import json
 import os
@@ -1098,6 +1099,117 @@ def _(patch: pytest.MonkeyPatch) -> None:
     assert cell(*words, "--timezone", "Asia/Tokyo") != cell(*words)
 
 
+# predict, in a shell and as a cell
+
+_FUNCTIONS = "def predict(batch):\n    return batch\n"
+
+
+def _predicted(*words: str, body: CellBody | None = None) -> str:
+    """The options and the program that a prediction submits."""
+    found: list[str] = []
+    command = importlib.import_module("submarine_jobs.commands.predict.command")
+
+    def run_job(options: object, _frontend: Frontend, find: Callable[[], Any]) -> Outcome:
+        bundle = find().bundle
+        found.extend([repr(options), bundle.files[bundle.program].decode()])
+        return Outcome("", value=None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "run_job", run_job)
+        execute(list(words), RecordingFrontend(), body)
+    return quiet("\n".join(found))
+
+
+def _in_cell(*words: str) -> str:
+    body = CellBody(_FUNCTIONS, 2, "[1]")
+    if "--program" in words:  # The functions are in the cell: a file is refused.
+        with pytest.raises(UsageError, match="--program names a file"):
+            _predicted(*words, body=body)
+        return "refused"
+    return _predicted(*words, body=body)
+
+
+def _shown(*words: str) -> str:
+    return quiet(
+        execute(list(words), RecordingFrontend(), CellBody(_FUNCTIONS, 2, "[1]")).rendered()
+    )
+
+
+_PREDICT = "predict --input x=/data --output /scores"
+for _option, *_typed in (
+    ("--input", "--input", "y=/more"),
+    ("--columns", "--columns", "a"),
+    ("--keys", "--keys", "id"),
+    ("--batch-size", "--batch-size", "7"),
+    ("--batch-format", "--batch-format", "pandas"),
+    ("--format", "--format", "csv"),
+    ("--part-size", "--part-size", "1M"),
+    ("--name", "--name", "other"),
+    ("--worker", "--worker", "2"),
+    ("--memory", "--memory", "3G"),
+    ("--vcores", "--vcores", "2"),
+    ("--gpu", "--gpu", "2"),
+    ("--worker_resources", "--worker_resources", "memory=3G"),
+    ("--worker_docker_image", "--worker_docker_image", "other:1"),
+    ("--timeout", "--timeout", "2h"),
+    ("--gang-timeout", "--gang-timeout", "1m"),
+    ("--gang-retries", "--gang-retries", "1"),
+    ("--max-restarts", "--max-restarts", "1"),
+    ("--heartbeat", "--heartbeat", "2s"),
+    ("--lost-after", "--lost-after", "1m"),
+    ("--param", "--param", "lr=0.1"),
+    ("--file", "--file", "quick.py:other.py"),
+    ("--archive", "--archive", "hdfs:///a.zip"),
+    ("--localization", "--localization", "hdfs:///a:b"),
+    ("--with", "--with", "x"),
+    ("--python-env", "--python-env", "path:/opt/env"),
+    ("--docker_image", "--docker_image", "other:1"),
+    ("--env", "--env", "A=1"),
+    ("--secret", "--secret", "A=quick.py"),
+    ("--queue", "--queue", "ml"),
+    ("--keytab", "--keytab", "quick.py", "--principal", "ann@EXAMPLE.ORG"),
+    ("--principal", "--principal", "ann@EXAMPLE.ORG", "--keytab", "quick.py"),
+    ("--distribute_keytab", "--distribute_keytab"),
+    ("--share", "--share", "view:bob"),
+    ("--priority", "--priority", "3"),
+    ("--node-label", "--node-label", "fast"),
+    ("--node", "--node", "node1"),
+    ("--rack", "--rack", "rack1"),
+    ("--spread", "--spread"),
+    ("--avoid-node", "--avoid-node", "node1"),
+    ("--network-interface", "--network-interface", "ib0"),
+    ("--profile", "--profile", "other"),
+    ("--backend", "--backend", "local"),
+    ("--conf", "--conf", "hdfs_wait_minutes=3"),
+    ("--quicklink", "--quicklink", "Docs=http://host:80"),
+    ("--wait", "--wait"),
+    ("--on-interrupt", "--on-interrupt", "cancel"),
+    ("--dry-run", "--dry-run"),
+    ("--force", "--force"),
+    ("--verbose", "--verbose"),
+):
+    row("predict", _option, *_typed, base=_PREDICT + " --program score.py", how=_predicted)
+    row("%% predict", _option, *_typed, base=_PREDICT, how=_in_cell)
+for _verb, _how in (("predict", see), ("%% predict", _shown)):
+    _program = " --program score.py" if _verb == "predict" else ""
+    row(_verb, "--json", base=f"{_PREDICT}{_program} --dry-run", how=_how)
+
+
+@effect("predict", "--output", "--program")
+def _(patch: pytest.MonkeyPatch) -> None:
+    assert "--output" in see("predict", "--input", "x=/data", "--program", "score.py")
+    words = ("predict", "--input", "x=/data", "--output", "/elsewhere")
+    assert "/elsewhere" in _predicted(*words, "--program", "score.py")
+    assert "score.py" in see(*words, "--program", "gone-score.py") + see(*words)
+
+
+@effect("%% predict", "--output", "--program")
+def _(patch: pytest.MonkeyPatch) -> None:
+    words = ("predict", "--input", "x=/data", "--output", "/elsewhere")
+    assert "/elsewhere" in _in_cell(*words)
+    assert _in_cell(*words, "--program", "score.py") == "refused"
+
+
 @effect("%%", "--version")
 def _(patch: pytest.MonkeyPatch) -> None:
     assert execute(["--version"], Frontend(), CellBody("", 2, "[1]")).text.startswith("submarine ")
@@ -1202,6 +1314,7 @@ def _write(here: Path) -> None:
     (here / "home").mkdir()
     (here / "quick.py").write_text(_PROGRAM)
     (here / "plain.py").write_text("print('plain')\n")
+    (here / "score.py").write_text(_FUNCTIONS)
     (here / "sleep.py").write_text("import time\ntime.sleep(600)\n")
     (here / "wrong.py").write_text("import this_is_not_there\n")
     (here / "held.sh").write_text("until [ -e go ]; do sleep 0.1; done\n")
