@@ -25,6 +25,7 @@ READ = (
     "jobs/{job}/cells",
     "jobs/{job}/script",
     "jobs/{job}/models",
+    "jobs/{job}/lineage",
     "jobs/{job}/logs",
     "jobs/{job}/log?task=worker:0&stream=stdout",
     "jobs/{job}/log/search?task=worker:0&stream=stdout&q=x",
@@ -34,7 +35,13 @@ READ = (
     "complete?words=ru",
     "channel",
 )
-WRITE = ("jobs/{job}/cancel", "jobs/{job}/rerun", "jobs/{job}/models", "jobs/{job}/log/page")
+WRITE = (
+    "jobs",
+    "jobs/{job}/cancel",
+    "jobs/{job}/rerun",
+    "jobs/{job}/models",
+    "jobs/{job}/log/page",
+)
 TENSORBOARD = "submarine/tensorboard/{job}/"
 EVIL = "http://evil.example"
 
