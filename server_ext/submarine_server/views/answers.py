@@ -24,6 +24,10 @@ EventJson = Annotated[
 
 #: An offset in a log and the time by which all bytes before it were written.
 Mark = Annotated[tuple[int, float], Meta(extra_json_schema={"example": [1200, 1795240772.1]})]
+#: A label and its words.
+LabelledWords = Annotated[
+    tuple[str, str], Meta(extra_json_schema={"example": ["Job", "digits-20261128-7b6c"]})
+]
 #: The number of a log in a page, the end of its next bytes, and when they were written.
 Block = Annotated[
     tuple[int, int, float], Meta(extra_json_schema={"example": [0, 5410, 1795240773.1]})
@@ -162,7 +166,7 @@ class LineageJson(TypedDict):
     """Where a saved version, or without one the final model, comes from: labels and words."""
 
     version: str
-    rows: list[tuple[str, str]]
+    rows: list[LabelledWords]
 
 
 class LogInfoJson(TypedDict):

