@@ -72,9 +72,7 @@ def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
     with open_decompressed(split.file) as source:
         position = split.start
         try:
-            if position:
-                source.seek(position - 1)
-                position += len(source.readline()) - 1
+            position = _first_line(source, position)
             while split.end is None or position < split.end:
                 lines = _lines(source, None if split.end is None else split.end - position)
                 if not lines:
@@ -88,6 +86,14 @@ def line_blocks(split: Split) -> Iterator[tuple[int, list[bytes]]]:
             raise damaged(split.file, f"byte {position}", exc) from exc
 
 
+def _first_line(source: BinaryIO, start: int) -> int:
+    """Go to the first line that starts at an offset or after it; return its offset."""
+    if start == 0:
+        return 0
+    source.seek(start - 1)
+    return start - 1 + len(source.readline())
+
+
 def raw_lines(split: Split, size: int) -> Iterator[tuple[memoryview, int]]:
     """Yield lines that start in a range as they are, about ``size`` bytes, and their number.
 
@@ -96,9 +102,7 @@ def raw_lines(split: Split, size: int) -> Iterator[tuple[memoryview, int]]:
     with open_decompressed(split.file) as source:
         position = split.start
         try:
-            if position:
-                source.seek(position - 1)
-                position += len(source.readline()) - 1
+            position = _first_line(source, position)
             buffer, filled = bytearray(max(CHUNK, 2 * size)), 0
             while True:
                 room = len(buffer) - filled

@@ -17,12 +17,11 @@ from submarine_data.remote.configuration import (
     Place,
     client_configuration,
     process_user,
-    split_uri,
 )
-from submarine_data.remote.errors import MissingFileError, RemoteError
+from submarine_data.remote.errors import RemoteError
 from submarine_data.remote.patterns import files_of
 from submarine_data.remote.range_reader import PATIENCE, Body, RangeReader, buffered
-from submarine_data.remote.webhdfs import patiently
+from submarine_data.remote.webhdfs import file_entries, patiently
 from submarine_runtime.kerberos import HDFS_TOKEN, container_tokens
 from submarine_runtime.protocol import core_settings, hdfs_settings
 from submarine_runtime.storage import Entry, NotFoundError, StoreError
@@ -92,12 +91,7 @@ class HdfsNativeFileSystem:
                 return []
 
         found = patiently(uri, lambda: files_of(place.path, stat, entries), self._patience)
-        if not found:
-            raise MissingFileError(_("There is no file {uri}.").format(uri=uri))
-        scheme, authority, path = split_uri(uri)
-        same = (path or "/") == place.path
-        prefix = f"{scheme}://{authority}" if same else place.service
-        return [FileEntry(f"{prefix}{name}", entry.size, entry.modified) for name, entry in found]
+        return file_entries(uri, place, found)
 
     def open(self, uri: str) -> BinaryIO:
         """See ``FileSystem.open``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, BinaryIO, Callable, ContextManager, TypeVar
+from typing import Any, BinaryIO, Callable, ContextManager, Sequence, TypeVar
 
 from submarine_data.file_systems import FileEntry
 from submarine_data.remote.configuration import (
@@ -15,12 +15,29 @@ from submarine_data.remote.configuration import (
 from submarine_data.remote.errors import MissingFileError, RemoteError
 from submarine_data.remote.patterns import files_of
 from submarine_data.remote.range_reader import PATIENCE, Body, RangeReader, buffered, remote_error
-from submarine_runtime.storage import StoreError, WebHdfsStore, retry
+from submarine_runtime.storage import Entry, StoreError, WebHdfsStore, retry
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
 #: Seconds for each operation of a socket.
 _TIMEOUT = 20.0
+
+
+def file_entries(uri: str, place: Place, found: Sequence[tuple[str, Entry]]) -> list[FileEntry]:
+    """Return the files of a URI from their paths and entries.
+
+    Raises
+    ------
+    MissingFileError
+        If there is none.
+    """
+    if not found:
+        raise MissingFileError(_("There is no file {uri}.").format(uri=uri))
+    scheme, authority, path = split_uri(uri)
+    # Below a mount of viewfs the paths of the file system are others.
+    same = (path or "/") == place.path
+    prefix = f"{scheme}://{authority}" if same else place.service
+    return [FileEntry(f"{prefix}{name}", entry.size, entry.modified) for name, entry in found]
 
 
 class WebHdfsFileSystem:
@@ -48,13 +65,7 @@ class WebHdfsFileSystem:
         """See ``FileSystem.find``."""
         place, store = self.located(uri)
         found = self._try(uri, lambda: files_of(place.path, store.stat, store.entries))
-        if not found:
-            raise MissingFileError(_("There is no file {uri}.").format(uri=uri))
-        scheme, authority, path = split_uri(uri)
-        # Below a mount of viewfs the paths of the file system are others.
-        same = (path or "/") == place.path
-        prefix = f"{scheme}://{authority}" if same else place.service
-        return [FileEntry(f"{prefix}{name}", entry.size, entry.modified) for name, entry in found]
+        return file_entries(uri, place, found)
 
     def open(self, uri: str) -> BinaryIO:
         """See ``FileSystem.open``."""

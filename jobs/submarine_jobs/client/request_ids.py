@@ -10,13 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from submarine_jobs.client.job_ownership import foreign_owner
-from submarine_jobs.client.run_attempts import RunStart, remove_stale_runs
+from submarine_jobs.client.run_attempts import Registration, RunStart, started_once
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
-from submarine_jobs.submit import StartTakenError
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import EndReason, State, layout
 from submarine_runtime.translation import _
@@ -84,18 +82,13 @@ def submit_once(
     storage, root = session.backend(backend).job_root()
     name = f"request {request.request_id}"
     start = RunStart(storage, root, name, "request", request.digest)
-    while True:
-        number, job_id, content = start.newest()
-        if number and content != request.digest:
+
+    def known(newest: Registration) -> Job | None:
+        if newest.content != request.digest:
             raise changed(request)
-        job = _accepted_job(session, start, job_id) if number else None
-        if job is not None:
-            return job, True
-        remove_stale_runs(storage, root)
-        try:
-            return submit(partial(start.register, number + 1)), False
-        except StartTakenError:
-            continue
+        return _accepted_job(session, start, newest.job_id)
+
+    return started_once(start, known, submit)
 
 
 def changed(request: SubmitRequest) -> RequestChangedError:

@@ -128,23 +128,44 @@ def start_or_join(
         return submit(None), False
     storage, root = session.backend(spec.backend).job_root()
     where = RunStart(storage, root, spec.run_id, _start(spec, place))
-    while True:
-        number, job_id, _content = where.newest()
-        job = _joinable_job(session, where, job_id, say) if number else None
-        if job is not None:
-            say(
-                _(
-                    "{job} of an earlier attempt of this run is joined; nothing new was started."
-                ).format(job=job.id)
+    job, joined = started_once(
+        where, lambda newest: _joinable_job(session, where, newest.job_id, say), submit
+    )
+    if joined:
+        say(
+            _("{job} of an earlier attempt of this run is joined; nothing new was started.").format(
+                job=job.id
             )
-            session.store.put_launch(job.id, session.notebook)
-            started.job_started(job)
-            if spec.lease and not job.record().state.ended:
-                renew_while_alive(job)
+        )
+        session.store.put_launch(job.id, session.notebook)
+        started.job_started(job)
+        if spec.lease and not job.record().state.ended:
+            renew_while_alive(job)
+    return job, joined
+
+
+def started_once(
+    start: RunStart,
+    known: Callable[[Registration], Job | None],
+    submit: Callable[[Callable[[str], bool]], Job],
+) -> tuple[Job, bool]:
+    """Return the registered job of a start, or submit and register one; and whether it was known.
+
+    Parameters
+    ----------
+    known
+        Returns the job of the newest registration; None if another one is necessary.
+    submit
+        Submits the job; its parameter is called with the new job id before the job can run.
+    """
+    while True:
+        newest = start.newest()
+        job = known(newest) if newest.number else None
+        if job is not None:
             return job, True
-        remove_stale_runs(storage, root)
+        remove_stale_runs(start.storage, start.root)
         try:
-            return submit(partial(where.register, number + 1)), False
+            return submit(partial(start.register, newest.number + 1)), False
         except StartTakenError:
             continue
 
