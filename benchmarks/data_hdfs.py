@@ -30,10 +30,10 @@ BASE = "hdfs-native fsspec"
 CLIENTS = {"hdfs-native": 0.85, "webhdfs": 0.7}
 LIMITS = {**CLIENTS, **{f"dataset {client}": limit for client, limit in CLIENTS.items()}}
 BATCH = 8192
-COLUMNS, ROWS = 16, 131_072
+COLUMNS = 16
 
 
-def make_file(system: Any, path: str, groups: int) -> int:
+def make_file(system: Any, path: str, groups: int, rows: int) -> int:
     """Write the file; return its size in bytes."""
     arrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
     numpy = importlib.import_module("numpy")
@@ -45,7 +45,7 @@ def make_file(system: Any, path: str, groups: int) -> int:
         parquet.ParquetWriter(file, schema, compression="none", use_dictionary=False) as writer,
     ):
         for _number in range(groups):
-            columns = [arrow.array(random.random(ROWS)) for _name in names]
+            columns = [arrow.array(random.random(rows)) for _name in names]
             writer.write_table(arrow.table(columns, names=names))
     return int(system.info(path)["size"])
 
@@ -69,7 +69,7 @@ def timed(batches: Iterator[Any]) -> tuple[float, float, int]:
     return time.perf_counter() - begin, time.process_time() - begin_cpu, rows
 
 
-def measure(groups: int, rounds: int) -> int:
+def measure(groups: int, records: int, rounds: int) -> int:
     """Read in rounds, print the rates and ratios; return the exit code."""
     ours = {
         client: importlib.import_module("submarine_data.remote.fsspec_hdfs").HdfsFileSystem(client)
@@ -81,7 +81,7 @@ def measure(groups: int, rounds: int) -> int:
     native = importlib.import_module("hdfs_native.fsspec").HdfsFileSystem(host, int(port))
     path = f"/tmp/benchmark-{secrets.token_hex(4)}/data.parquet"
     try:
-        size = make_file(ours["webhdfs"], path, groups)
+        size = make_file(ours["webhdfs"], path, groups, records)
         readers: dict[str, Callable[[], Iterator[Any]]] = {
             BASE: lambda: batches_of(lambda: native.open(path, "rb"))
         }
@@ -95,8 +95,8 @@ def measure(groups: int, rounds: int) -> int:
         for _round in range(rounds + 1):
             for reader, begin in readers.items():
                 seconds, cpu, rows = timed(begin())
-                if rows != groups * ROWS:
-                    raise SystemExit(f"{reader} read {rows} rows of {groups * ROWS}")
+                if rows != groups * records:
+                    raise SystemExit(f"{reader} read {rows} rows of {groups * records}")
                 rates[reader].append(size / seconds / 1e6)
                 cpu_rates[reader].append(size / cpu / 1e6)
     finally:
@@ -123,7 +123,8 @@ def measure(groups: int, rounds: int) -> int:
 def main() -> int:
     """Start the cluster, measure, stop the cluster."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=28)
+    parser.add_argument("--megabytes", type=int, default=500)
+    parser.add_argument("--group-megabytes", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minicluster", help="use this one; else one is started and removed")
     chosen = parser.parse_args()
@@ -131,7 +132,8 @@ def main() -> int:
     try:
         cluster.start()
         os.environ.update(cluster.environ())
-        return measure(chosen.groups, chosen.rounds)
+        groups = max(1, chosen.megabytes // chosen.group_megabytes)
+        return measure(groups, chosen.group_megabytes * 1_000_000 // (8 * COLUMNS), chosen.rounds)
     finally:
         if not chosen.minicluster:
             cluster.stop(delete_data=True)

@@ -35,7 +35,7 @@ def open_dataset(
     world: int | None = None,
     shuffle: int = 0,
     seed: int = 0,
-    prefetch: int = 32 << 20,
+    prefetch: int = 16 << 20,
     partitions: bool = True,
     **options: Any,
 ) -> Dataset:

@@ -47,6 +47,9 @@ class FileEntry(NamedTuple):
 class FileSystem(Protocol):
     """What a file system offers. Both methods raise DataError with one sentence."""
 
+    #: Whether reading some MB elsewhere in a file takes clearly longer than reading the next ones.
+    slow_jumps: bool
+
     def find(self, uri: str) -> list[FileEntry]:
         """Return the files of a URI, sorted by URI.
 
@@ -87,6 +90,8 @@ class LocalFileSystem:
     Symbolic links and ``..`` are followed like in any program; a directory that contains itself by
     a link is read once.
     """
+
+    slow_jumps = False
 
     def find(self, uri: str) -> list[FileEntry]:
         """Return the files of a path; see ``FileSystem.find``."""

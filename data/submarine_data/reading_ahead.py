@@ -8,8 +8,9 @@ from __future__ import annotations
 import io
 import threading
 import weakref
+from bisect import bisect_right
 from collections import OrderedDict, deque
-from typing import Any, BinaryIO, Callable, Generic, Iterator, TypeVar
+from typing import Any, BinaryIO, Callable, Generic, Iterator, NamedTuple, Sequence, TypeVar
 
 from submarine_data.errors import DataError
 
@@ -17,15 +18,24 @@ from submarine_data.errors import DataError
 PIECE = 4 << 20
 #: Bytes of a remote file that are kept, read ahead included.
 KEPT = 6 * PIECE
+#: Pieces that are requested before they are needed.
+_AHEAD = 2
 
 T = TypeVar("T")
+
+
+class Range(NamedTuple):
+    """Bytes of a file: the first, and the one after the last."""
+
+    start: int
+    end: int
 
 
 class ReadAheadFile(io.RawIOBase):
     """A file object that reads another one in pieces of 4 MiB, and the next pieces in advance.
 
     Two pieces ahead are requested while a file is read sequentially. After a jump, only the pieces
-    that contain the requested bytes are.
+    that contain the requested bytes are. ``expect`` names other pieces and their order.
 
     Parameters
     ----------
@@ -39,12 +49,26 @@ class ReadAheadFile(io.RawIOBase):
 
     def __init__(self, source: BinaryIO, size: int, piece: int = PIECE, kept: int = KEPT) -> None:
         super().__init__()
-        self._position, self._size, self._piece = 0, size, piece
-        self._pieces = _Pieces(source, size, piece, max(4, kept // piece))
-        self._last = -1
+        self._position, self._size = 0, size
+        self._order: _Sequential = _Sequential(size, piece)
+        self._pieces = _Pieces(source, max(4 * piece, kept))
+        self._last: Range | None = None
         #: The last error of the source with a sentence, for packages that lose it.
         self.failure: DataError | None = None
         self._end = weakref.finalize(self, self._pieces.stop)
+
+    def expect(self, ranges: Sequence[Range], kept: int) -> None:
+        """Read these parts of the file in advance, in this order; each byte is used once.
+
+        Parameters
+        ----------
+        ranges
+            The parts, without overlaps: each is one request. Other bytes can be read too.
+        kept
+            Bytes of parts in memory that were not used yet.
+        """
+        self._order, self._last = _Planned(self._size, ranges), None
+        self._pieces.plan(ranges, kept)
 
     def readable(self) -> bool:
         """Return True."""
@@ -74,24 +98,20 @@ class ReadAheadFile(io.RawIOBase):
         """
         view = memoryview(buffer).cast("B")
         done = 0
-        while done < len(view) and self._position < self._size:
-            number, offset = divmod(self._position, self._piece)
-            if number != self._last:
-                ahead = 2 if number == self._last + 1 else 0
-                self._pieces.request(number, ahead)
-                self._last = number
-            try:
-                data = self._pieces.get(number)
-            except DataError as exc:
-                self.failure = exc
-                raise
-            count = min(len(view) - done, len(data) - offset)
-            if count <= 0:
-                break  # The file became shorter.
-            view[done : done + count] = memoryview(data)[offset : offset + count]
-            done += count
-            self._position += count
+        while done < len(view) and (data := self._some(len(view) - done)):
+            view[done : done + len(data)] = data
+            done += len(data)
         return done
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return up to ``size`` bytes; see ``io.RawIOBase``, which would copy them twice."""
+        if size is None or size < 0:
+            size = max(0, self._size - self._position)
+        parts: list[bytes] = []
+        while size > 0 and (data := self._some(size)):
+            parts.append(bytes(data))
+            size -= len(data)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
         """End the thread and close the source."""
@@ -99,48 +119,129 @@ class ReadAheadFile(io.RawIOBase):
             self._end()
         super().close()
 
+    def _some(self, most: int) -> memoryview:
+        """Return the next bytes of the current piece, and move; none at the end of the file."""
+        if self._position >= self._size:
+            return memoryview(b"")
+        piece = self._order.at(self._position)
+        if piece != self._last:
+            self._pieces.request(self._order.wanted(piece))
+            self._last = piece
+        try:
+            data = self._pieces.get(piece)
+        except DataError as exc:
+            self.failure = exc
+            raise
+        offset = self._position - piece.start
+        found = memoryview(data)[offset : offset + most]
+        self._position += len(found)
+        if self._position == piece.end:
+            self._pieces.used(piece)
+        return found
+
+
+class _Sequential:
+    """The pieces of a file that is read in order: all of one size, two ahead."""
+
+    def __init__(self, size: int, piece: int) -> None:
+        self._size, self._piece = size, piece
+        self._next = 0
+
+    def at(self, position: int) -> Range:
+        """Return the piece that contains a byte."""
+        start = position - position % self._piece
+        return Range(start, min(self._size, start + self._piece))
+
+    def wanted(self, piece: Range) -> list[Range]:
+        """Return what to read now that a piece is needed, instead of what was to be read before."""
+        ahead = _AHEAD if piece.start == self._next else 0
+        self._next = piece.end
+        starts = range(piece.start, self._size, self._piece)[: 1 + ahead]
+        return [self.at(start) for start in starts]
+
+
+class _Planned(_Sequential):
+    """The pieces of a file of which some parts are expected."""
+
+    def __init__(self, size: int, ranges: Sequence[Range]) -> None:
+        super().__init__(size, PIECE)
+        self._sorted = sorted(ranges)
+
+    def at(self, position: int) -> Range:
+        """Return the piece that contains a byte: a planned one, or one between those."""
+        number = bisect_right(self._sorted, Range(position, self._size))
+        start, end = super().at(position)
+        if number:
+            before = self._sorted[number - 1]
+            if position < before.end:
+                return before
+            start = max(start, before.end)
+        if number < len(self._sorted):
+            end = min(end, self._sorted[number].start)
+        return Range(start, end)
+
+    def wanted(self, piece: Range) -> list[Range]:
+        """Return nothing: what is read is known."""
+        return []
+
 
 class _Pieces:
     """The pieces of a file that are in memory or requested, and the thread that reads them."""
 
-    def __init__(self, source: BinaryIO, size: int, piece: int, most: int) -> None:
-        self._source, self._size, self._piece, self._most = source, size, piece, most
+    def __init__(self, source: Any, kept: int) -> None:
+        self._source, self._kept = source, kept
         self._changed = threading.Condition()
-        self._wanted: deque[int] = deque()
-        self._read: OrderedDict[int, bytes | BaseException] = OrderedDict()
-        self._reading = -1
+        #: Whether pieces stay until they are used, else the ones used last do.
+        self._planned = False
+        self._wanted: deque[Range] = deque()
+        self._urgent: Range | None = None
+        self._read: OrderedDict[Range, bytearray | BaseException] = OrderedDict()
+        self._bytes = 0
+        self._reading: Range | None = None
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def request(self, number: int, ahead: int) -> None:
-        """Read a piece first, then those after it; forget other requests."""
-        last = (self._size - 1) // self._piece
+    def plan(self, ranges: Sequence[Range], kept: int) -> None:
+        """Read these pieces as far as there is memory for them."""
         with self._changed:
-            wanted = range(number, min(number + ahead, last) + 1)
-            self._wanted = deque(
-                one for one in wanted if one not in self._read and one != self._reading
-            )
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="submarine-read-ahead", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify_all()
+            self._planned, self._kept = True, kept
+            self._read.clear()
+            self._bytes = 0
+            self._wanted = deque(ranges)
+            self._wake()
 
-    def get(self, number: int) -> bytes:
-        """Return a piece that was requested, when it is there."""
+    def request(self, wanted: Sequence[Range]) -> None:
+        """Read these pieces in this order; forget other requests, unless there is a plan."""
         with self._changed:
-            while number not in self._read:
-                if number != self._reading and number not in self._wanted:
-                    self._wanted.appendleft(number)
-                    self._changed.notify_all()
+            if not self._planned:
+                self._wanted = deque(
+                    one for one in wanted if one not in self._read and one != self._reading
+                )
+                self._wake()
+
+    def get(self, piece: Range) -> bytearray:
+        """Return a piece when it is there; one that was not requested is read next."""
+        with self._changed:
+            while piece not in self._read:
+                self._urgent = piece
+                if piece != self._reading and piece not in self._wanted:
+                    self._wanted.appendleft(piece)
+                self._wake()
                 self._changed.wait()
-            found = self._read[number]
+            self._urgent = None
+            found = self._read[piece]
             if isinstance(found, BaseException):
-                del self._read[number]  # The next read tries again.
+                del self._read[piece]  # The next read tries again.
                 raise found
-            self._read.move_to_end(number)
+            self._read.move_to_end(piece)
             return found
+
+    def used(self, piece: Range) -> None:
+        """Free the memory of a piece of the plan."""
+        with self._changed:
+            if self._planned:
+                self._remove(piece)
+                self._changed.notify_all()
 
     def stop(self) -> None:
         """End the thread after its current request, and close the source."""
@@ -151,37 +252,66 @@ class _Pieces:
             if self._thread is None:
                 self._source.close()
 
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="submarine-read-ahead", daemon=True
+            )
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _remove(self, piece: Range) -> None:
+        data = self._read.pop(piece, b"")
+        if not isinstance(data, BaseException):
+            self._bytes -= len(data)
+
+    def _next(self) -> Range | None:
+        """Return the piece to read now; None: there is none, or no memory for it."""
+        if not self._wanted:
+            return None
+        piece: Range | None = self._wanted[0]
+        size = self._wanted[0].end - self._wanted[0].start
+        if self._planned and self._bytes and self._bytes + size > self._kept:
+            piece = self._urgent if self._urgent in self._wanted else None
+        while not self._planned and self._read and self._bytes + size > self._kept:
+            self._remove(next(iter(self._read)))
+        if piece is not None:
+            self._wanted.remove(piece)
+        return piece
+
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._wanted and not self._stopped:
+                while not self._stopped:
+                    piece = self._reading = self._next()
+                    if piece is not None:
+                        break
                     self._changed.wait()
-                if self._stopped:
+                else:
                     break
-                number = self._reading = self._wanted.popleft()
-                while len(self._read) >= self._most:
-                    self._read.popitem(last=False)
-            data = self._request(number)
+            data = self._request(piece)
             with self._changed:
-                self._reading = -1
+                self._reading = None
                 if not self._stopped:
-                    self._read[number] = data
+                    self._read[piece] = data
+                    self._bytes += 0 if isinstance(data, BaseException) else len(data)
                 self._changed.notify_all()
+            del data
         self._source.close()
 
-    def _request(self, number: int) -> bytes | BaseException:
+    def _request(self, piece: Range) -> bytearray | BaseException:
         try:
-            start = number * self._piece
-            self._source.seek(start)
-            left = min(self._piece, self._size - start)
-            parts = []
-            while left > 0:
-                data = self._source.read(left)
-                if not data:
-                    break
-                parts.append(data)
-                left -= len(data)
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            self._source.seek(piece.start)
+            data = bytearray(piece.end - piece.start)
+            done = 0
+            with memoryview(data) as view:
+                while done < len(data):
+                    count = self._source.readinto(view[done:])
+                    if not count:
+                        break
+                    done += count
+            del data[done:]
+            return data
         except BaseException as exc:
             return exc  # It is raised where the piece is read.
 

@@ -15,7 +15,7 @@ from submarine_data.sharding import permutation
 
 #: Records pass the queue of the background thread in parts of about this many bytes, and are cut
 #: to batches afterwards: a small batch is a view of a part.
-_PART = 1 << 20
+_PART = 4 << 20
 #: Adjacent units of a file are read together up to this size. A restored position reads its part
 #: from the start, so this also bounds the bytes that are read again.
 _LARGEST_PART = 256 << 20
@@ -107,7 +107,7 @@ def blocks(
     position
         Where to start.
     batch_size
-        Records of a batch: a block has at least so many, and about 1 MiB if that is more.
+        Records of a batch: a block has at least so many, and about 4 MiB if that is more.
     window
         Records that are shuffled together; 0 keeps their order.
     key

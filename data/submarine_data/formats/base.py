@@ -113,6 +113,11 @@ def is_local(file: FileEntry) -> bool:
     return scheme_of(file.uri) == "file"
 
 
+def slow_jumps(file: FileEntry) -> bool:
+    """See ``FileSystem.slow_jumps``."""
+    return file_system_of(file.uri).slow_jumps
+
+
 def is_compressed(file: FileEntry) -> bool:
     """Return whether a file's name says that it is compressed as a whole."""
     return file.uri.endswith((".gz", ".bz2"))

@@ -13,25 +13,29 @@ from submarine_data.errors import DataError, require
 from submarine_data.file_systems import FileEntry, local_path
 from submarine_data.formats.arrow_schemas import columns_to_read
 from submarine_data.formats.base import (
-    CHUNK,
     Format,
     Reading,
     Split,
     damaged,
     is_local,
     open_file,
+    slow_jumps,
     store_error,
 )
 from submarine_data.predicates import may_match
+from submarine_data.reading_ahead import PIECE, Range
 
-#: Row groups with more bytes than this are read through small buffers, not column by column.
-_LARGE_LOCAL = 32 << 20
-#: The same for other files, where a request is slow.
-_LARGE_REMOTE = 160 << 20
-#: Records that are decoded at once, unless a batch has more.
-_MOST_RECORDS = 8192
-#: Bytes of the buffers of all columns of a large row group.
-_BUFFERS = 48 << 20
+#: Row groups with more bytes than this are read page by page, smaller ones column by column.
+_LARGE = 32 << 20
+#: Bytes and records that are decoded at once, unless a batch has more.
+_DECODED, _MOST_RECORDS = 4 << 20, 1 << 16
+#: Buffer of a column of a large row group. Pages are larger, as a rule, and read without it.
+_BUFFER = 1 << 18
+#: Row groups up to this size (the usual block of HDFS, and a bit) are read in the order of the file
+#: where jumps are slow. Their pieces are small, because memory is freed piece by piece.
+_READ_IN_ORDER, _SMALL_PIECE = 136 << 20, 1 << 20
+#: Memory for the pieces of larger row groups, and of all others: those in use are two thirds.
+_KEPT = 96 << 20
 
 
 class ParquetFormat(Format):
@@ -60,17 +64,19 @@ class ParquetFormat(Format):
         """Divide a file larger than ``unit`` at its row groups."""
         if file.size <= unit:
             return [Split(file, 0, None, file.size)]
-        with self._opened(file, (0, 0)) as (opened, _source):
+        with self._opened(file) as (opened, _source):
             columns = self._columns(file, opened)
             groups = self._matching(opened, range(opened.metadata.num_row_groups))
             return [Split(file, i, i + 1, _bytes(opened.metadata, i, columns)) for i in groups]
 
     def read(self, split: Split) -> Iterator[Batch]:
         """Yield the records of row groups ``start`` to ``end`` - 1."""
-        with self._opened(split.file, (split.start, split.end)) as (opened, source):
+        with self._opened(split.file) as (opened, source):
             columns = self._columns(split.file, opened)
             end = opened.metadata.num_row_groups if split.end is None else split.end
             groups = self._matching(opened, range(split.start, end))
+            if any(_bytes(opened.metadata, group, columns) > _LARGE for group in groups):
+                opened = self._by_pages(opened, source, groups, columns, slow_jumps(split.file))
             done = 0
             try:
                 for batch in self._batches(opened, groups, columns):
@@ -85,7 +91,7 @@ class ParquetFormat(Format):
     def place(self, split: Split, record: int) -> str:
         """Return the row group of a record of a part; exact if no conditions are given."""
         try:
-            with self._opened(split.file, (split.start, split.end)) as (opened, _source):
+            with self._opened(split.file) as (opened, _source):
                 metadata = opened.metadata
                 end = metadata.num_row_groups if split.end is None else split.end
                 for group in range(split.start, end):
@@ -127,24 +133,29 @@ class ParquetFormat(Format):
             done = 0
         return damaged(file, f"row groups {groups[0]} to {groups[-1]}", reason)
 
-    @contextmanager
-    def _opened(self, file: FileEntry, groups: tuple[int, int | None]) -> Iterator[tuple[Any, Any]]:
-        """Open a file of which row groups are read: the first one, and the one after the last.
+    def _by_pages(
+        self, opened: Any, source: Any, groups: list[int], columns: list[str], in_order: bool
+    ) -> Any:
+        """Return the same file for reading page by page: with little memory."""
+        metadata = opened.metadata
+        if not isinstance(source, str):
+            source = source.raw
+            chunks = [_chunks(metadata, group, columns) for group in groups]
+            largest = max(sum(end - start for start, end in group) for group in chunks)
+            if in_order and largest <= _READ_IN_ORDER:
+                plan = [part for group in chunks for part in _parts(sorted(group), _SMALL_PIECE)]
+                source.expect(plan, largest)
+            else:
+                source.expect([part for group in chunks for part in _in_turns(group)], _KEPT)
+        return self._parquet_file(source, metadata, _BUFFER)
 
-        Yields it, and what it is read from.
-        """
+    @contextmanager
+    def _opened(self, file: FileEntry) -> Iterator[tuple[Any, Any]]:
+        """Open a file. Yields it, and what it is read from."""
         parquet = require("pyarrow.parquet", "The format parquet")
         source = local_path(file.uri) if is_local(file) else open_file(file)
         try:
-            metadata = parquet.read_metadata(source)
-            buffer = _buffer_size(metadata, groups, is_local(file))
-            opened = parquet.ParquetFile(
-                source,
-                metadata=metadata,
-                buffer_size=buffer,
-                pre_buffer=False,
-                page_checksum_verification=self._checksums,
-            )
+            opened = self._parquet_file(source, parquet.read_metadata(source))
         except _arrow_errors() as exc:
             if not isinstance(source, str):
                 source.close()
@@ -154,6 +165,16 @@ class ParquetFormat(Format):
         finally:
             opened.close(force=True)
 
+    def _parquet_file(self, source: Any, metadata: Any, buffer_size: int = 0) -> Any:
+        """Open a file whose footer was read; without buffers each column is read as a whole."""
+        return require("pyarrow.parquet", "The format parquet").ParquetFile(
+            source,
+            metadata=metadata,
+            buffer_size=buffer_size,
+            pre_buffer=False,
+            page_checksum_verification=self._checksums,
+        )
+
     def _columns(self, file: FileEntry, opened: Any) -> list[str]:
         schema = opened.schema_arrow
         first = self.files[0]
@@ -161,7 +182,7 @@ class ParquetFormat(Format):
             if file.uri == first.uri:
                 self._reference = schema
             else:
-                with self._opened(first, (0, 0)) as (reference, _source):
+                with self._opened(first) as (reference, _source):
                     self._reference = reference.schema_arrow
         return columns_to_read(first, self._reference, file, schema, self.reading.columns)
 
@@ -187,48 +208,65 @@ class ParquetFormat(Format):
         return found
 
 
-def _bytes(metadata: Any, group: int, columns: list[str]) -> int:
-    """Return the bytes of the selected columns of a row group."""
+def _selected(metadata: Any, group: int, columns: list[str]) -> list[Any]:
+    """Return the metadata of the selected columns of a row group, those in structures too."""
     wanted = set(columns)
     row_group = metadata.row_group(group)
     chunks = (row_group.column(i) for i in range(metadata.num_columns))
-    return sum(
-        chunk.total_compressed_size
-        for chunk in chunks
-        if chunk.path_in_schema.partition(".")[0] in wanted
-    )
+    return [chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in wanted]
+
+
+def _bytes(metadata: Any, group: int, columns: list[str]) -> int:
+    """Return the bytes of the selected columns of a row group."""
+    return sum(chunk.total_compressed_size for chunk in _selected(metadata, group, columns))
+
+
+def _chunks(metadata: Any, group: int, columns: list[str]) -> list[Range]:
+    """Return where the selected columns of a row group are in the file."""
+    found = []
+    for chunk in _selected(metadata, group, columns):
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+            start = chunk.dictionary_page_offset
+        found.append(Range(start, start + chunk.total_compressed_size))
+    return found
+
+
+def _parts(chunks: list[Range], piece: int) -> list[Range]:
+    """Divide columns to equal parts of at most ``piece`` bytes."""
+    found = []
+    for start, end in chunks:
+        count = -(-(end - start) // piece)
+        bounds = [start + (end - start) * number // count for number in range(count + 1)]
+        found += [Range(*bounds[number : number + 2]) for number in range(count)]
+    return found
+
+
+def _in_turns(chunks: list[Range]) -> list[Range]:
+    """Divide the columns of a row group to parts, in the order in which they are used.
+
+    The columns advance together: the parts of a column begin at equal distances in the records.
+    """
+    piece = max(_BUFFER, min(PIECE, _KEPT * 2 // 3 // len(chunks)))
+    order = []
+    for chunk in chunks:
+        parts = _parts([chunk], piece)
+        order += [(number / len(parts), part) for number, part in enumerate(parts)]
+    return [part for _share, part in sorted(order)]
 
 
 def _records(metadata: Any, group: int, columns: list[str], batch_size: int) -> int:
-    """Return how many records to decode at once: a multiple of the batch size of about 1 MiB.
+    """Return how many records to decode at once: a multiple of the batch size of about 4 MiB.
 
-    pyarrow's cost of a batch is that of some thousand values. The size is that of encoded values,
-    and strings may take more memory, so the records are limited too.
+    A batch that begins in one row group and ends in another part of the file is copied, and so are
+    those after it that begin in one decoded unit and end in the next: units of several batches
+    make those few. The size is that of encoded values, and strings may take more memory, so the
+    records are limited too.
     """
-    wanted = set(columns)
-    row_group = metadata.row_group(group)
-    chunks = (row_group.column(i) for i in range(metadata.num_columns))
-    size = sum(
-        chunk.total_uncompressed_size
-        for chunk in chunks
-        if chunk.path_in_schema.partition(".")[0] in wanted
-    )
-    fitting = int(CHUNK * row_group.num_rows // max(1, size))
+    chunks = _selected(metadata, group, columns)
+    size = sum(chunk.total_uncompressed_size for chunk in chunks)
+    fitting = int(_DECODED * metadata.row_group(group).num_rows // max(1, size))
     return max(1, min(fitting, _MOST_RECORDS) // batch_size) * batch_size
-
-
-def _buffer_size(metadata: Any, groups: tuple[int, int | None], local: bool) -> int:
-    """Return the bytes of a column's buffer; 0 reads the part of each column at once."""
-    most, count = (_LARGE_LOCAL if local else _LARGE_REMOTE), metadata.num_columns
-    first, end = groups
-    for group in range(first, metadata.num_row_groups if end is None else end):
-        row_group = metadata.row_group(group)
-        # The size of the row group itself is that before compression.
-        if row_group.total_byte_size > most:
-            size = sum(row_group.column(i).total_compressed_size for i in range(count))
-            if size > most:
-                return max(1 << 16, min(4 << 20, _BUFFERS // int(count)))
-    return 0
 
 
 def _arrow_errors() -> tuple[type[BaseException], ...]:

@@ -35,6 +35,8 @@ _TIME_KEYS = ("mtime", "modification_time", "LastModified", "last_modified", "up
 class FsspecFileSystem:
     """Files of any scheme that fsspec knows, with the credentials that its implementation finds."""
 
+    slow_jumps = True
+
     def find(self, uri: str) -> list[FileEntry]:
         """See ``FileSystem.find``."""
         system, path = located(uri)

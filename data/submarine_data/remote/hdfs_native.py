@@ -29,8 +29,6 @@ from submarine_runtime.translation import _
 
 #: Earlier releases read files in encryption zones without decrypting them.
 MINIMUM = (0, 14, 4)
-#: Bytes of one read of hdfs-native.
-_PIECE_BYTES = 4 << 20
 
 
 def usable(configuration: ClientConfiguration) -> bool:
@@ -61,6 +59,8 @@ def _installed() -> bool:
 
 class HdfsNativeFileSystem:
     """Files of HDFS; parameters as of ``WebHdfsFileSystem``."""
+
+    slow_jumps = False
 
     def __init__(
         self, configuration: ClientConfiguration | None = None, patience: float = PATIENCE
@@ -105,10 +105,10 @@ class HdfsNativeFileSystem:
         if status.isdir:
             raise RemoteError(_("{uri} is a directory.").format(uri=uri))
 
+        file = _NativeFile(client, place.path)
+
         @contextmanager
         def open_range(offset: int, length: int) -> Iterator[Body]:
-            with _errors():
-                file = client.read(place.path)
             yield _NativeBody(file, offset, length)
 
         reader = RangeReader(uri, status.length, open_range, patience=self._patience)
@@ -124,24 +124,42 @@ class HdfsNativeFileSystem:
         return place, self._clients[place.service]
 
 
-class _NativeBody:
-    """A range of an open file, read in pieces."""
+class _NativeFile:
+    """A file that is opened once, and after an error again, because its blocks may have moved."""
 
-    def __init__(self, file: Any, offset: int, length: int) -> None:
-        self._file, self._at, self._end = file, offset, offset + length
-        self._piece = memoryview(b"")
+    def __init__(self, client: Any, path: str) -> None:
+        self._client, self._path = client, path
+        self._opened: Any = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        try:
+            with _errors():
+                if self._opened is None:
+                    self._opened = self._client.read(self._path)
+                yield self._opened
+        except StoreError:
+            self._opened = None
+            raise
+
+
+class _NativeBody:
+    """A range of a file, received in packets of HDFS: large results would cost as much again."""
+
+    def __init__(self, file: _NativeFile, offset: int, length: int) -> None:
+        self._file, self._offset, self._length = file, offset, length
+        self._packets: Iterator[bytes] | None = None
+        self._packet = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int:
-        if not self._piece:
-            wanted = min(self._end - self._at, max(_PIECE_BYTES, len(buffer)))
-            if wanted <= 0:
-                return 0
-            with _errors():
-                self._piece = memoryview(self._file.read_range(self._at, wanted))
-            self._at += len(self._piece)
-        count = min(len(buffer), len(self._piece))
-        buffer[:count] = self._piece[:count]
-        self._piece = self._piece[count:]
+        if not self._packet:
+            with self._file.opened() as file:
+                if self._packets is None:
+                    self._packets = file.read_range_stream(self._offset, self._length)
+                self._packet = memoryview(next(self._packets, b""))
+        count = min(len(buffer), len(self._packet))
+        buffer[:count] = self._packet[:count]
+        self._packet = self._packet[count:]
         return count
 
 

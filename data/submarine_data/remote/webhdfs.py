@@ -51,6 +51,8 @@ class WebHdfsFileSystem:
         Seconds that an operation waits for HDFS.
     """
 
+    slow_jumps = True
+
     def __init__(
         self, configuration: ClientConfiguration | None = None, patience: float = PATIENCE
     ) -> None:

@@ -154,10 +154,10 @@ def test_small_batches_are_views_of_decoded_parts(
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", noted)
     found = list(open_dataset(str(tmp_path), batch_size=100).to_arrow())
     assert [len(batch) for batch in found] == [100] * 50
-    assert sizes == [8100]
+    assert sizes == [65500]
     buffers = {batch.column(0).buffers()[1].address for batch in found}
     assert len(buffers) == 1
-    monkeypatch.setattr("submarine_data.formats.parquet.CHUNK", 1000)
+    monkeypatch.setattr("submarine_data.formats.parquet._DECODED", 1000)
     list(open_dataset(str(tmp_path), batch_size=10))
     assert 10 < sizes[-1] < 200
     list(open_dataset(str(tmp_path), batch_size=5000))

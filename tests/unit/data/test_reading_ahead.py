@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from submarine_data import ReadAheadFile
+from submarine_data.reading_ahead import Range
 from tests.unit.data.test_dataset import threads, wait_for_no_threads
 
 DATA = random.Random(1).randbytes(10_000)
@@ -23,9 +24,9 @@ class Remote(io.BytesIO):
         super().__init__(data)
         self.requests: list[tuple[int, int]] = []
 
-    def read(self, size: int | None = -1) -> bytes:
-        self.requests.append((self.tell(), size or 0))
-        return super().read(size)
+    def readinto(self, buffer: Any) -> int:
+        self.requests.append((self.tell(), len(buffer)))
+        return super().readinto(buffer)
 
 
 def opened(remote: io.BytesIO, size: int = len(DATA)) -> ReadAheadFile:
@@ -75,11 +76,11 @@ def test_an_error_is_raised_where_it_is_read_and_tried_again() -> None:
     class Broken(Remote):
         failures = 1
 
-        def read(self, size: int | None = -1) -> bytes:
+        def readinto(self, buffer: Any) -> int:
             if self.tell() >= 5000 and self.failures:
                 self.failures -= 1
                 raise OSError("the network is down")
-            return super().read(size)
+            return super().readinto(buffer)
 
     with opened(Broken()) as file:
         file.seek(5000)
@@ -91,6 +92,60 @@ def test_an_error_is_raised_where_it_is_read_and_tried_again() -> None:
 def test_a_file_that_became_shorter_ends() -> None:
     with io.BufferedReader(opened(Remote(DATA[:1500]))) as file:
         assert file.read() == DATA[:1500]
+
+
+def wait_for_requests(remote: Remote, count: int) -> list[int]:
+    """Wait until there are some requests, and none more; return where they start."""
+    end = time.monotonic() + 10
+    while len(remote.requests) < count and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    return [start for start, _ in remote.requests]
+
+
+#: Two columns in turns; bytes 4000 to 5000 are of none.
+PLAN = [Range(0, 1000), Range(5000, 6000), Range(1000, 4000), Range(6000, 9000)]
+
+
+def test_a_plan_is_read_in_its_order_as_far_as_there_is_memory() -> None:
+    remote = Remote()
+    with opened(remote) as file:
+        file.expect(PLAN, 2000)
+        assert wait_for_requests(remote, 2) == [0, 5000]
+        assert file.read(1000) == DATA[:1000]
+        # One part is used: but the next is larger than what that left.
+        assert wait_for_requests(remote, 2) == [0, 5000]
+        file.seek(5000)
+        assert file.read(1000) == DATA[5000:6000]
+        assert wait_for_requests(remote, 3) == [0, 5000, 1000]
+        for start, end in ((1000, 4000), (6000, 9000)):
+            file.seek(start)
+            assert file.read(end - start) == DATA[start:end]
+    assert remote.requests == [(start, end - start) for start, end in PLAN]
+
+
+def test_bytes_beside_and_before_the_plan_can_be_read() -> None:
+    remote = Remote()
+    with opened(remote) as file:
+        file.expect(PLAN, 1000)
+        numbers = random.Random(3)
+        for _ in range(300):
+            start, count = numbers.randrange(11_000), numbers.randrange(3000)
+            file.seek(start)
+            assert file.read(count) == DATA[start : start + count]
+    ranges = {(start, end - start) for start, end in PLAN}
+    assert {one for one in remote.requests if one[0] < 4000} <= ranges
+    assert (4000, 1000) in remote.requests
+
+
+def test_an_urgent_part_is_read_when_the_memory_is_full() -> None:
+    remote = Remote()
+    with opened(remote) as file:
+        file.expect(PLAN, 1000)
+        assert wait_for_requests(remote, 1) == [0]
+        file.seek(6500)
+        assert file.read(10) == DATA[6500:6510]
+        assert wait_for_requests(remote, 2) == [0, 6000]
 
 
 @pytest.mark.parametrize("close", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ class Store:
         self._uri, self._data, self._limit = uri, data, limit
         self.failures = 0
 
+        self.slow_jumps = False
+        self.requests: list[tuple[int, int]] = []
+
     def find(self, uri: str) -> list[FileEntry]:
         return [FileEntry(self._uri, len(self._data), 0.0)]
 
@@ -31,11 +35,12 @@ class Store:
         store = self
 
         class Reader(io.BytesIO):
-            def read(self, size: int | None = -1) -> bytes:
-                if self.tell() + (size or 0) > store._limit:
+            def readinto(self, buffer: Any) -> int:
+                store.requests.append((self.tell(), len(buffer)))
+                if self.tell() + len(buffer) > store._limit:
                     store.failures += 1
                     raise RemoteError(SENTENCE)
-                return super().read(size)
+                return super().readinto(buffer)
 
         return Reader(self._data)
 
@@ -85,3 +90,53 @@ def test_a_damaged_file_of_a_store_is_named(
     sentence = read(store, URI + suffix, monkeypatch)
     assert sentence.startswith(f"{URI}{suffix} is damaged at ")
     assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("slow_jumps", [True, False])
+@pytest.mark.parametrize("kept", [1 << 20, 30_000], ids=["fits", "in turns"])
+def test_large_row_groups_are_read_once_with_bounded_memory(
+    slow_jumps: bool, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data.parquet"
+    numbers = random.Random(1)
+    columns = {f"c{i}": [numbers.random() for _ in range(6000)] for i in range(4)}
+    parquet = writers.package("pyarrow.parquet")
+    parquet.write_table(
+        writers.package("pyarrow").table(columns),
+        path,
+        row_group_size=3000,
+        data_page_size=2000,
+        compression="none",
+        use_dictionary=False,
+    )
+    uri = f"{URI}parquet"
+    store = Store(uri, path.read_bytes(), path.stat().st_size)
+    store.slow_jumps = slow_jumps
+    monkeypatch.setattr("submarine_data.sources.file_system_of", lambda uri: store)
+    monkeypatch.setattr(base, "file_system_of", lambda uri: store)
+    for name, value in (("_LARGE", 10_000), ("_KEPT", kept), ("_READ_IN_ORDER", kept)):
+        monkeypatch.setattr(f"submarine_data.formats.parquet.{name}", value)
+    for name, value in (("_SMALL_PIECE", 4000), ("_BUFFER", 1000), ("_MOST_RECORDS", 500)):
+        monkeypatch.setattr(f"submarine_data.formats.parquet.{name}", value)
+    dataset = open_dataset(uri, batch_size=100, columns=["c3", "c1"], rank=0, world=1)
+    found = [batch.column("c3") for batch in dataset]
+    assert [value for values in found for value in values] == columns["c3"]
+    metadata = parquet.read_metadata(path)
+    wanted = sorted(
+        (chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size)
+        for group in range(2)
+        for chunk in (metadata.row_group(group).column(1), metadata.row_group(group).column(3))
+    )
+    # The footer is in the last request of the file as a whole.
+    parts = [(start, start + size) for start, size in store.requests[1:]]
+    fits = kept == 1 << 20
+    assert (parts == sorted(parts)) == fits
+    largest = max(end - start for start, end in parts)
+    assert (largest <= 4000) == (slow_jumps and fits)
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(parts):
+        if joined and joined[-1][1] == start and (start, end) not in wanted:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    assert joined == wanted
