@@ -118,14 +118,16 @@ class Note(Server):
         """Run a paragraph as Zeppelin does, to its end; what it returns lies in its output."""
         text = self._paragraphs[paragraph][1]
         head, _, body = text.partition("\n")
-        found = re.match(r"%submarine(?:\.(python|sh))?(?:\((\w+)\))?(.*)", head)
+        found = re.match(r"%submarine(?:\.(python|sh))?(?:\(([\w=]+)\))?(.*)", head)
         assert found is not None, text
         name = {None: "Submarine", "python": "Python", "sh": "Shell"}[found[1]]
-        options = {found[2]: found[2]} if found[2] else {}
+        key, _, value = (found[2] or "").partition("=")
+        options = {key: value or key} if key else {}
         script = f"{found[3]}\n{body}" if body else found[3]
         output = self.outputs[paragraph] = ShownOutput()
         context = self.context(paragraph, options=options, **more)
-        result = self.entry(name).interpret(script, context, output)
+        interpreter = self.entry(name)
+        result = interpreter.interpret(interpreter.expand(script, context), context, output)
         if result.code is not Code.KEEP:
             output.messages = list(result.messages)
         return result

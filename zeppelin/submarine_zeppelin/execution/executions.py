@@ -105,6 +105,7 @@ class Executions:
 
     def run(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         """Return the run for a call of ``interpret`` after it has finished."""
+        text = interpreter.expand(text, context)
         execution = self._find_or_start(interpreter, text, context)
         execution.finished.wait()
         if execution.cancelled_at is not None:
@@ -206,8 +207,14 @@ class Executions:
         """Answer a repeated run while its work is active: keep the output and run nothing."""
         log.info("paragraph %s is active and is not run again", existing.context.paragraph_id)
         self._outputs.resend(existing.output)
+        # Zeppelin has cleared the forms of the paragraph.
+        forms = existing.result.forms if existing.result is not None else None
         return replace(
-            existing, result=Result(Code.KEEP), cancelled_at=None, delivered=True, predecessors=()
+            existing,
+            result=Result(Code.KEEP, forms=forms),
+            cancelled_at=None,
+            delivered=True,
+            predecessors=(),
         )
 
     def _matches(self, existing: Execution, text: str, context: Context) -> bool:

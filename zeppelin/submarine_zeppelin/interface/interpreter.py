@@ -78,6 +78,8 @@ class Context:
         ``%submarine.python(only)``.
     params
         Values of the dynamic forms.
+    forms
+        Dynamic forms that Zeppelin itself has found in the text (option ``form=simple``).
     config
         Settings of the paragraph, which are returned unchanged.
     recovering
@@ -93,6 +95,7 @@ class Context:
     roles: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    forms: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     recovering: bool = False
 
@@ -100,6 +103,11 @@ class Context:
     def key(self) -> ParagraphKey:
         """Note id and paragraph id; copies of a note have the same paragraph ids."""
         return self.note_id, self.paragraph_id
+
+    @property
+    def form_mode(self) -> str:
+        """Value of the option ``form``, in lower case: ``simple``, ``native`` or empty."""
+        return self.options.get("form", "").strip().lower()
 
 
 @dataclass(frozen=True)
@@ -228,6 +236,13 @@ class Interpreter(ABC):
 
         Errors of the user or the cluster are returned as a ``Result`` with code ``ERROR``.
         """
+
+    def expand(self, text: str, context: Context) -> str:
+        """Return the text that is run, with the values of its forms. Must not block.
+
+        A run of the same paragraph with other values is another run.
+        """
+        return text
 
     @abstractmethod
     def cancel(self, context: Context) -> None:

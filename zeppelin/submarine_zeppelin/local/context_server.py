@@ -14,8 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import Resources, ResourceValue
+from submarine_zeppelin.interface import Context, Resources, ResourceValue
+from submarine_zeppelin.notes import SIMPLE, templates_of
 
 log = logging.getLogger(__name__)
 #: Maximum size of a call in bytes, and of forms in a paragraph; seconds of a call.
@@ -31,11 +33,15 @@ class Forms:
     ----------
     params
         Values that the page has sent.
+    forms
+        Forms that Zeppelin has made.
     """
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(
+        self, params: Mapping[str, Any], forms: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
         self._params = dict(params)
-        self._forms: dict[str, dict[str, Any]] = {}
+        self._forms: dict[str, Mapping[str, Any]] = dict(forms or {})
 
     def add(self, call: Mapping[str, Any]) -> Any:
         """Add a form; return its value."""
@@ -43,7 +49,9 @@ class Forms:
         if kind not in _KINDS or (len(self._forms) >= MAX_FORMS and name not in self._forms):
             raise ValueError(_("there are too many forms"))
         default = call.get("default")
-        form = {"type": kind, "name": name, "displayName": name, "hidden": False}
+        label = str(call.get("label") or name)[:_MAX_NAME]
+        hidden = call.get("hidden") is True
+        form = {"type": kind, "name": name, "displayName": label, "hidden": hidden}
         if kind != "Password":
             form["defaultValue"] = default
         if kind in ("Select", "CheckBox"):
@@ -64,6 +72,26 @@ class Forms:
     def to_json(self) -> dict[str, Any]:
         """Return the forms for the result of the run."""
         return {"params": self._params, "forms": self._forms}
+
+
+def paragraph_forms(context: Context) -> Forms:
+    """Return the forms in the text of a paragraph.
+
+    Raises
+    ------
+    UsageError
+        If there are too many.
+    """
+    forms = Forms(context.params, context.forms if context.form_mode == SIMPLE else None)
+    try:
+        for template in templates_of(context):
+            forms.add(template.call())
+    except ValueError:
+        raise UsageError(
+            _("The paragraph has more than {limit} forms.").format(limit=MAX_FORMS),
+            _("If they are none, add (form=native) to its first line."),
+        ) from None
+    return forms
 
 
 class ContextServer:

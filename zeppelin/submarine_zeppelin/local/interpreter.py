@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
@@ -27,6 +28,7 @@ from submarine_zeppelin.notes import (
     error_text,
     interpreter_names,
     read_note,
+    record_form_values,
 )
 
 
@@ -49,6 +51,7 @@ class LocalInterpreter(Interpreter):
     def interpret(self, text: str, context: Context, output: Output) -> Result:
         """Run a paragraph, unless it has the option ``only`` or is recovered."""
         interpreter_names(context.note_id).learn(self.entry, context.text)
+        record_form_values(text, context)
         stop = threading.Event()
         with self._lock:
             self._stops[context.key] = stop
@@ -62,12 +65,15 @@ class LocalInterpreter(Interpreter):
                 self.entry, (k if v in ("", k) else f"{k}={v}" for k, v in context.options.items())
             )
             if "only" in context.options:
-                return _text_result(self._describe_collected(own))
+                return replace(
+                    _text_result(self._describe_collected(own)), forms=self._forms(context)
+                )
             return self._run(text, context, output, note, own, stop)
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except SubmarineError as error:
-            return Result(Code.ERROR, (Message(Kind.TEXT, error_text(error)),))
+            message = Message(Kind.TEXT, error_text(error))
+            return Result(Code.ERROR, (message,), self._forms(context))
         finally:
             with self._lock:
                 if self._stops.get(context.key) is stop:
@@ -88,6 +94,10 @@ class LocalInterpreter(Interpreter):
     @abstractmethod
     def _describe_collected(self, own: Paragraph | None) -> str:
         """Return the message for a paragraph that is part of the program and is not run."""
+
+    def _forms(self, context: Context) -> Mapping[str, Any] | None:
+        """Return the forms of a paragraph that did not run; None keeps those of Zeppelin."""
+        return None
 
     def cancel(self, context: Context) -> None:
         """Stop a paragraph, or prevent its start."""

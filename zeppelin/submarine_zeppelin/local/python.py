@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from submarine_jobs.errors import SubmarineError
+from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.program import PROGRAM, merge_cells, package_files
 from submarine_runtime.translation import _
 from submarine_zeppelin.display import OutputBuffer
@@ -28,11 +29,11 @@ from submarine_zeppelin.interface import (
     text_property,
 )
 from submarine_zeppelin.local import values
-from submarine_zeppelin.local.context_server import ContextServer, Forms
+from submarine_zeppelin.local.context_server import ContextServer, paragraph_forms
 from submarine_zeppelin.local.interpreter import LocalInterpreter
 from submarine_zeppelin.local.kernel import Kernel, KernelDiedError
 from submarine_zeppelin.local.kernel_messages import ExecutionOutput, PythonSession
-from submarine_zeppelin.notes import Paragraph, collect_cells, record_exception
+from submarine_zeppelin.notes import Paragraph, collect_cells, expand_text, record_exception
 
 _MAX_COMPLETIONS = 100
 _EXITED = _(
@@ -49,6 +50,10 @@ class PythonInterpreter(LocalInterpreter):
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
         self._sessions: dict[str, PythonSession] = {}
+
+    def expand(self, text: str, context: Context) -> str:
+        """Return the text with the values of its forms."""
+        return expand_text(text, context)
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
         """Return the completions of the note's session; none before its start."""
@@ -99,6 +104,9 @@ class PythonInterpreter(LocalInterpreter):
             file=file or PROGRAM
         )
 
+    def _forms(self, context: Context) -> Mapping[str, Any]:
+        return paragraph_forms(context).to_json()
+
     def _run(
         self,
         text: str,
@@ -119,7 +127,7 @@ class PythonInterpreter(LocalInterpreter):
             self._write_modules(session, note)
             buffer = OutputBuffer(output, output_limit(self.properties))
             execution = ExecutionOutput(buffer, session, _name(own, context))
-            forms = session.context.forms = Forms(context.params)
+            forms = session.context.forms = paragraph_forms(context)
             try:
                 reply = session.kernel.run(align_lines(text), execution.handle, stop.is_set)
                 succeeded = reply.get("status") == "ok"
@@ -153,7 +161,9 @@ class PythonInterpreter(LocalInterpreter):
     def _write_modules(self, session: PythonSession, note: list[Paragraph]) -> None:
         """Write the note's files for import in the session, as in a job."""
         try:
-            cells = collect_cells([item for item in note if item.entry == "python" and item.file])
+            cells = collect_cells(
+                [_known(item) for item in note if item.entry == "python" and item.file]
+            )
             files: dict[str, list[Any]] = {}
             for cell in cells.cells():
                 files.setdefault(cell.filename, []).append(cell)
@@ -177,6 +187,16 @@ class PythonInterpreter(LocalInterpreter):
         paths = [str(directory / name) for name in changed]
         code = _reload_code(modules, paths)
         session.kernel.run(code, lambda kind, content: None, _never, silent=True)
+
+
+def _known(item: Paragraph) -> Paragraph:
+    """Return a paragraph whose import reports a form without a value."""
+    try:
+        item.check_forms()
+    except UsageError as error:
+        body = f"raise ImportError({str(error)!r})\n"
+        return replace(item, body=body, unknown_form="")
+    return item
 
 
 def align_lines(text: str) -> str:

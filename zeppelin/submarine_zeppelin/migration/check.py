@@ -26,6 +26,7 @@ from submarine_runtime.translation import _
 from submarine_zeppelin.interface import PROPERTIES, check_value
 from submarine_zeppelin.notes import (
     Paragraph,
+    parse_cell_verb,
     parse_command,
     read_note_file,
     split_commands,
@@ -67,7 +68,8 @@ Z_METHODS = frozenset(
     }
 )
 _Z_CALL = re.compile(r"(?<![\w.])z\.(\w+)\s*\(")
-_FORM = re.compile(r"\$\{[^}\n]{1,200}\}")
+#: A form that Zeppelin replaced in `%submarine` and `%submarine.sh`.
+_FORM = re.compile(r"_?\$\{[^=}\n]{1,200}(?:=[^}\n]{0,200})?\}")
 _ENV_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$")
 _LAUNCHERS = ("docker", "k8s", "yarn")
 _MAX_SIZE, _MAX_FILES = 64 << 20, 20_000
@@ -331,8 +333,7 @@ def _note(path: Path, shown: str, report: MigrationReport) -> None:
         if item.entry == "python":
             _python(item, place, report)
         elif item.entry == "sh":
-            if _titled(item, place, report):
-                report.add(RUNS, place)
+            _shell(item, place, report)
         elif item.entry == GROUP:
             _commands(item, place, report)
         elif item.name == "md" and item.title.strip() and has_program:
@@ -365,19 +366,42 @@ def _python(item: Paragraph, place: str, report: MigrationReport) -> None:
                 methods=", ".join(f"z.{one_line(name, 40)}" for name in missing[:5])
             ),
         )
-    elif found := _FORM.search(item.body):
+    elif not item.form_mode and (forms := _replaced_forms(item)):
         report.add(
             CHANGES,
             place,
-            _("The form {form} is not filled in: the text stays as it is.").format(
-                form=one_line(found[0], 60)
-            ),
+            _(
+                "The text {form} is a form now and stayed as it was; add (form=native) if it is "
+                "none."
+            ).format(form=one_line(forms[0], 60)),
         )
     elif item.title.strip() and not item.title.strip().endswith(".py"):
         report.add(
             CHANGES,
             place,
             _("Its title is no file name, so it now belongs to main.py; it was left out."),
+        )
+    else:
+        report.add(RUNS, place)
+
+
+def _replaced_forms(item: Paragraph) -> list[str]:
+    """Return the forms in a paragraph's text that are filled in."""
+    if item.body == item.raw:
+        return []
+    return [found[0] for found in _FORM.finditer(item.raw) if found[0] not in item.body]
+
+
+def _shell(item: Paragraph, place: str, report: MigrationReport) -> None:
+    if not _titled(item, place, report):
+        return
+    if not item.form_mode and (found := _FORM.search(item.raw)):
+        report.add(
+            CHANGES,
+            place,
+            _(
+                "The form {form} is left to the shell; add (form=simple) to fill it in as before."
+            ).format(form=one_line(found[0], 60)),
         )
     else:
         report.add(RUNS, place)
@@ -410,6 +434,17 @@ def _commands(item: Paragraph, place: str, report: MigrationReport) -> None:
     """Check each command of a paragraph; the first that fails decides."""
     if not item.body.strip():
         report.add(CHANGES, place, _("An empty paragraph shows the help; write dashboard for it."))
+        return
+    left = _FORM.search(item.body) if not item.form_mode else None
+    if left is not None and parse_cell_verb(item.body, 1, "") is None:
+        report.add(
+            CHANGES,
+            place,
+            _(
+                "The form {form} is not filled in, because it states no value; write a value, "
+                "or add (form=simple)."
+            ).format(form=one_line(left[0], 60)),
+        )
         return
     for line in split_commands(item.body):
         if parse_command(line) is not None:

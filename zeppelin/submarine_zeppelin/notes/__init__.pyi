@@ -4,6 +4,13 @@ from .command_lines import (
     split_commands as split_commands,
     split_words as split_words,
 )
+from .form_templates import (
+    SIMPLE as SIMPLE,
+    FormRun as FormRun,
+    expand_text as expand_text,
+    find_templates as find_templates,
+    templates_of as templates_of,
+)
 from .legacy import (
     ACTIONS as ACTIONS,
     CLEAN as CLEAN,
@@ -34,6 +41,7 @@ from .note import (
     other_python_cells as other_python_cells,
     read_note as read_note,
     record_exception as record_exception,
+    record_form_values as record_form_values,
     shell_files as shell_files,
 )
 from .note_file import read_note_file as read_note_file

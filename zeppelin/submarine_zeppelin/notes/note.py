@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from submarine_jobs.errors import UsageError
@@ -25,7 +25,15 @@ from submarine_jobs.program import (
 )
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import NoteParagraph, ParagraphKey
+from submarine_zeppelin.interface import Context, NoteParagraph, ParagraphKey
+from submarine_zeppelin.notes.form_templates import (
+    FORM,
+    SIMPLE,
+    FormRun,
+    expand_body,
+    forms_of,
+    record_forms,
+)
 
 #: Prefix of a paragraph's number in a cell's label; ``wording`` replaces it in messages.
 MARK = "¶"
@@ -59,20 +67,56 @@ class Header:
     first_line: int = 1
     options: frozenset[str] = frozenset()
 
+    @property
+    def form_mode(self) -> str:
+        """Value of the option ``form``, in lower case; empty if there is none."""
+        return _form_mode(self.options)
+
+
+def _form_mode(options: Iterable[str]) -> str:
+    for word in options:
+        name, _equals, value = word.partition("=")
+        if name.strip() == FORM:
+            return value.strip().lower()
+    return ""
+
 
 def parse_header(text: str) -> Header:
     """Split a paragraph into interpreter name, options and body."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _unix_lines(text)
     match = _HEADER.match(text)
     if match is None:
         return Header(body=text)
     line = text[: match.end()].count("\n") + 1
-    rest = text[match.end() :]
-    same, newline, below = rest.partition("\n")
+    body, lines = _split_body(text[match.end() :])
     options = frozenset(word.strip() for word in (match[2] or "").strip("()").split(","))
-    if newline and not same.strip():
-        return Header(match[1], below, line + 1, options)
-    return Header(match[1], rest.lstrip(" \t"), line, options)
+    return Header(match[1], body, line + lines, options)
+
+
+def _split_body(rest: str) -> tuple[str, int]:
+    """Return the body after an interpreter's name, and on which line after it the body begins."""
+    same, newline, below = rest.partition("\n")
+    return (below, 1) if newline and not same.strip() else (rest.lstrip(" \t"), 0)
+
+
+def _unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def record_form_values(text: str, context: Context) -> None:
+    """Record the values of a paragraph's forms, at its start, for the program of the note.
+
+    Parameters
+    ----------
+    text
+        The text that Zeppelin has sent, in which it may have replaced the forms.
+    """
+    run = FormRun(context.params)
+    if context.form_mode == SIMPLE:
+        head = parse_header(context.text)
+        text = _unix_lines(text)
+        run = FormRun(context.params, head.body, _split_body(text)[0] if head.name else text)
+    record_forms(context.key, run)
 
 
 @dataclass
@@ -148,6 +192,12 @@ class Paragraph:
     ----------
     options
         ``only``: part of the program, not run here. ``local``: run here, not part of the program.
+    body
+        Text with the values of its forms.
+    unknown_form
+        A form whose value is not known, because the paragraph has not been run; empty if none.
+    raw
+        Text of the body in the note.
     """
 
     number: int
@@ -158,6 +208,13 @@ class Paragraph:
     body: str
     first_line: int
     options: frozenset[str] = frozenset()
+    unknown_form: str = ""
+    raw: str = ""
+
+    @property
+    def form_mode(self) -> str:
+        """Value of the option ``form``, in lower case; empty if there is none."""
+        return _form_mode(self.options)
 
     @property
     def local(self) -> bool:
@@ -196,6 +253,24 @@ class Paragraph:
             return title
         return ""
 
+    def check_forms(self) -> None:
+        """Raise an error if the values of the paragraph's forms are not known.
+
+        Raises
+        ------
+        UsageError
+            If a value is not known.
+        """
+        if self.unknown_form:
+            raise UsageError(
+                _(
+                    "Paragraph {number}: the value of its form {form} is not known, because the "
+                    "paragraph has not been run since its text was changed or the interpreter was "
+                    "started."
+                ).format(number=self.number, form=one_line(self.unknown_form, 60)),
+                _("Run the paragraph; with (only) it runs nothing."),
+            )
+
     def _title_error(self, message: str, fix: str) -> UsageError:
         return UsageError(
             _("Paragraph {number}, {title!r}: {message}").format(
@@ -205,12 +280,26 @@ class Paragraph:
         )
 
 
-def read_note(paragraphs: Iterable[NoteParagraph], names: InterpreterNames) -> list[Paragraph]:
-    """Return the current paragraphs of a note."""
+def read_note(
+    paragraphs: Iterable[NoteParagraph],
+    names: InterpreterNames,
+    forms: Callable[[ParagraphKey], FormRun | None] = forms_of,
+) -> list[Paragraph]:
+    """Return the current paragraphs of a note, with the values of their forms.
+
+    Parameters
+    ----------
+    forms
+        Returns the last run of a paragraph.
+    """
     result = []
     for number, item in enumerate(paragraphs, start=1):
         head = parse_header(item.text or "")
         entry = names.entry_of(head.name)
+        body, unknown = head.body, ""
+        if entry is not None and (entry != "sh" or head.form_mode == SIMPLE):
+            run = forms((item.note_id, item.paragraph_id))
+            body, unknown = expand_body(body, head.form_mode, run)
         result.append(
             Paragraph(
                 number,
@@ -218,9 +307,11 @@ def read_note(paragraphs: Iterable[NoteParagraph], names: InterpreterNames) -> l
                 item.title or "",
                 head.name,
                 entry,
-                head.body,
+                body,
                 head.first_line,
                 head.options,
+                unknown,
+                head.body,
             )
         )
     return result
@@ -256,8 +347,8 @@ def collect_cells(note: Sequence[Paragraph]) -> CellCollection:
     Raises
     ------
     UsageError
-        If a title is not a file name, a paragraph cannot be part of a program, or its options
-        contain an unknown word.
+        If a title is not a file name, a paragraph cannot be part of a program, its options contain
+        an unknown word, or the value of a form is not known.
     """
     collection = CellCollection()
     for item in note:
@@ -268,6 +359,7 @@ def collect_cells(note: Sequence[Paragraph]) -> CellCollection:
                 _("Paragraph {number}: ").format(number=item.number),
             )
         if item.entry == "python" and not item.local and item.body.strip():
+            item.check_forms()
             collection.add(
                 Cell(
                     item.paragraph_id, item.body, item.file, item.label, first_line=item.first_line
@@ -291,6 +383,7 @@ def shell_files(note: Sequence[Paragraph]) -> dict[str, bytes]:
     parts: dict[str, list[str]] = {}
     for item in note:
         if item.entry == "sh" and not item.local and item.body.strip() and (name := item.file):
+            item.check_forms()
             parts.setdefault(name, []).append(item.body.rstrip() + "\n")
     return {name: "\n".join(texts).encode("utf-8", "replace") for name, texts in parts.items()}
 

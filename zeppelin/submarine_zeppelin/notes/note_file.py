@@ -6,13 +6,21 @@ The contents of the file are untrusted.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
 from submarine_zeppelin.interface import NoteParagraph
-from submarine_zeppelin.notes.note import GROUP, InterpreterNames, Paragraph, read_note
+from submarine_zeppelin.notes.form_templates import FormRun, run_of_file
+from submarine_zeppelin.notes.note import (
+    GROUP,
+    InterpreterNames,
+    Paragraph,
+    parse_header,
+    read_note,
+)
 
 _MAX_SIZE = 64 << 20
 
@@ -66,7 +74,20 @@ def read_note_file(path: Path) -> NoteFile:
         if isinstance(one, dict)
     ]
     name = _text(document.get("name")) or path.stem
-    return NoteFile(note_id, name, read_note(paragraphs, names))
+    forms = {
+        (note_id, paragraph.paragraph_id): _form_values(paragraph, one)
+        for paragraph, one in zip(
+            paragraphs, (one for one in listed if isinstance(one, dict)), strict=True
+        )
+    }
+    return NoteFile(note_id, name, read_note(paragraphs, names, forms.get))
+
+
+def _form_values(paragraph: NoteParagraph, saved: Mapping[str, Any]) -> FormRun:
+    settings = saved.get("settings")
+    params = settings.get("params") if isinstance(settings, dict) else None
+    body = parse_header(paragraph.text).body
+    return run_of_file(body, params if isinstance(params, dict) else {})
 
 
 def _format_error(path: Path) -> UsageError:

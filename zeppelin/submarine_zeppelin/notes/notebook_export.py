@@ -58,7 +58,7 @@ def export_notebook(note: Sequence[Paragraph], note_id: str) -> ExportedNotebook
     Raises
     ------
     UsageError
-        If a title is an invalid file name.
+        If a title is an invalid file name, or the value of a form is not known.
     """
     files = shell_files(note)
     cells = [_cell("code", "submarine-load", _LOAD)]
@@ -103,6 +103,7 @@ def _cells(paragraph: Paragraph, files: Sequence[str]) -> Iterator[dict[str, Any
     )
     if not body.strip():
         return
+    paragraph.check_forms()
     if paragraph.entry == "python":
         yield _cell("code", name, body, paragraph.title, _tags(paragraph))
     elif paragraph.entry == "sh":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import plugins
@@ -61,7 +62,7 @@ class CommandRunner:
         self._stop = stop
         self._stop_action = choice_property(properties, STOP, STOPS)
 
-    def run(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
+    def run(self, text: str) -> tuple[bool, Mapping[str, Any] | None]:
         """Run the commands in order, up to the first that fails.
 
         Returns

@@ -9,6 +9,7 @@ import logging
 import shlex
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.grammar import complete_below
@@ -28,12 +29,16 @@ from submarine_zeppelin.interface import (
     Server,
     output_limit,
 )
+from submarine_zeppelin.local import paragraph_forms
 from submarine_zeppelin.memory import release_freed_memory
 from submarine_zeppelin.notes import (
+    expand_text,
     interpreter_names,
     normalize_newlines,
     parse_cell_verb,
     read_note,
+    record_form_values,
+    templates_of,
 )
 from submarine_zeppelin.submarine.command_runner import CommandRunner, show_outcome, waits
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
@@ -71,11 +76,15 @@ class SubmarineInterpreter(Interpreter):
         stop = Interruption()
         publisher = ParagraphPublisher(context, output, output_limit(self.properties), stop)
         self._begin(context, publisher, stop)
-        forms, failure = None, ""
+        record_form_values(text, context)
+        forms: Mapping[str, Any] | None = None
+        failure = ""
         try:
             if context.recovering:
                 return stop.run(lambda: self._recover(context, publisher))
-            succeeded, forms = stop.run(lambda: self._run_commands(text, context, publisher, stop))
+            forms = paragraph_forms(context).to_json() if templates_of(context) else None
+            succeeded, form = stop.run(lambda: self._run_commands(text, context, publisher, stop))
+            forms = _joined(forms, form)
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
@@ -96,6 +105,10 @@ class SubmarineInterpreter(Interpreter):
         if succeeded:
             return Result(Code.KEEP, forms=forms)
         return Result(Code.ERROR, publisher.messages(), forms)
+
+    def expand(self, text: str, context: Context) -> str:
+        """Return the text with the values of its forms."""
+        return expand_text(text, context)
 
     def cancel(self, context: Context) -> None:
         """Interrupt the run, as Ctrl-C does."""
@@ -154,7 +167,7 @@ class SubmarineInterpreter(Interpreter):
 
     def _run_commands(
         self, text: str, context: Context, publisher: ParagraphPublisher, stop: Interruption
-    ) -> tuple[bool, Mapping[str, object] | None]:
+    ) -> tuple[bool, Mapping[str, Any] | None]:
         """Run the commands; return whether they succeeded, and the form if it has changed."""
         self._recovery.resume(context)
         frontend = self._frontend(context, publisher)
@@ -227,6 +240,15 @@ class SubmarineInterpreter(Interpreter):
             return Result(Code.ERROR, publisher.messages())
         publisher.refresh()
         return Result(Code.KEEP)
+
+
+def _joined(
+    forms: Mapping[str, Any] | None, form: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Join the forms of the text and the form of the former interpreter's commands."""
+    if forms is None or form is None:
+        return forms or form
+    return {key: {**forms[key], **form[key]} for key in ("params", "forms")}
 
 
 INTERPRETER = SubmarineInterpreter

@@ -13,7 +13,8 @@ from submarine_zeppelin.interface import ANONYMOUS, Code, Completion, Context, R
 from submarine_zeppelin.thrift.event_client import wire_message
 from submarine_zeppelin.thrift.idl import protocol
 
-#: Zeppelin does not replace ``${...}`` in the code, and the interpreter provides the forms.
+#: Zeppelin does not replace ``${...}`` in the code, except in paragraphs with the option
+#: ``form=simple``, and the interpreter provides the forms.
 FORM_TYPE = "NATIVE"
 _RECOVER = "isRecover"
 
@@ -23,6 +24,7 @@ def context_of(wire: Any) -> Context:
     options = {str(key): str(value) for key, value in (wire.localProperties or {}).items()}
     recovering = options.pop(_RECOVER, "").lower() == "true"
     identity = json_object(wire.authenticationInfo)
+    gui = json_object(wire.gui)
     roles = identity.get("roles")
     return Context(
         note_id=wire.noteId or "",
@@ -33,7 +35,8 @@ def context_of(wire: Any) -> Context:
         user=str(identity.get("user") or ANONYMOUS),
         roles=tuple(str(role) for role in roles) if isinstance(roles, list) else (),
         options=options,
-        params=_object(json_object(wire.gui).get("params")),
+        params=_object(gui.get("params")),
+        forms=_object(gui.get("forms")),
         config=json_object(wire.config),
         recovering=recovering,
     )

@@ -23,6 +23,7 @@ from submarine_zeppelin.execution import (
     executions,
 )
 from submarine_zeppelin.interface import Code, Context, Kind, Message, Result
+from submarine_zeppelin.notes import expand_text
 from submarine_zeppelin.service.handler import Handler
 from submarine_zeppelin.thrift import (
     AccessPolicy,
@@ -169,6 +170,21 @@ def test_another_session_has_its_own_runs(running_executions: RunningExecutions)
     go.set()
     assert again.result(60) == running.result(60)
     assert not running_executions.interpreter.began
+
+
+def test_another_value_of_a_form_is_another_run(
+    running_executions: RunningExecutions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = running_executions.interpreter
+    monkeypatch.setattr(interpreter, "expand", expand_text)
+    interpreter.is_active = True
+    interpreter.result = Result(Code.SUCCESS, (), {"params": {}, "forms": {"size": {}}})
+    run = "run --memory ${size=1G}"
+    for params in ({}, {"size": "1G"}, {"size": "2G"}, {"size": "2G"}):
+        result = running_executions.call(text=run, params=params).result(60)
+        assert result.forms == interpreter.result.forms
+        running_executions.executions.result_sent(running_executions.last, delivered=True)
+    assert interpreter.began == [("p1", "run --memory 1G"), ("p1", "run --memory 2G")]
 
 
 def test_a_restarted_server_receives_the_active_run(running_executions: RunningExecutions) -> None:

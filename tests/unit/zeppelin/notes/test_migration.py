@@ -114,7 +114,7 @@ def test_paragraphs_of_a_note(tmp_path: Path, name: str) -> None:
     ]
     texts = {one.place.rpartition(" ")[2]: one.text for one in report.findings}
     assert texts["3"].startswith("It uses z.angular, which")
-    assert texts["6"].startswith("The form ${steps=10}")
+    assert texts["6"].startswith("The text ${steps=10} is a form now")
     assert "--unheard-of" in texts["13"]
     assert texts["14"].startswith("fly away: There is no command fly.")
     assert (report.notes, report.other_notes, report.unreadable) == (1, 0, [])
