@@ -35,7 +35,7 @@ def test_forms_in_the_text(local_zeppelin: Zeppelin) -> None:
     first = note.run(own)
     assert output_of(first) == "0.1 x,y\n"
     forms = first["settings"]["forms"]
-    assert [one["type"] for one in forms.values()] == ["TextBox", "CheckBox"]
+    assert list(forms) == ["rate", "on"]
     assert forms["on"]["options"][0] == {"value": "x", "displayName": "X"}
     assert output_of(note.run(simple)) == " b \n"
     with Page(local_zeppelin, note) as page:
@@ -51,6 +51,6 @@ def test_forms_in_the_text(local_zeppelin: Zeppelin) -> None:
     assert done["status"] == "FINISHED", output_of(done)
     assert "5 z" in output_of(done)
     assert done["settings"]["params"] == {"memory": "400M"}
-    # The same text with another value while the job of the paragraph has ended, and after a change.
+    # After a change of its text.
     note.change(simple, SIMPLE + "\n")
     assert "its form ${name} is not known" in output_of(note.run(run))
