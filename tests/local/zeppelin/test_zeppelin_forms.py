@@ -40,7 +40,7 @@ def test_a_job_runs_the_text_that_ran_here(note: Note) -> None:
     note.write("b", "%submarine run forms --memory ${memory=200M,200M|256M} --wait")
     refused = note.run("b")
     assert refused.code is Code.ERROR
-    assert "Paragraph 1: the value of its form ${rate=...} is not known" in note.outputs["b"].text
+    assert "Paragraph 1: the value of its form ${rate=0.1} is not known" in note.outputs["b"].text
     # The form stays, although the command failed.
     assert refused.forms is not None
     assert list(refused.forms["forms"]) == ["memory"]

@@ -89,7 +89,7 @@ def paragraph_forms(context: Context) -> Forms:
     except ValueError:
         raise UsageError(
             _("The paragraph has more than {limit} forms.").format(limit=MAX_FORMS),
-            _("If they are none, add (form=native) to its first line."),
+            _("If these texts are not forms, add (form=native) to its first line."),
         ) from None
     return forms
 

@@ -162,7 +162,7 @@ class PythonInterpreter(LocalInterpreter):
         """Write the note's files for import in the session, as in a job."""
         try:
             cells = collect_cells(
-                [_known(item) for item in note if item.entry == "python" and item.file]
+                [_importable(item) for item in note if item.entry == "python" and item.file]
             )
             files: dict[str, list[Any]] = {}
             for cell in cells.cells():
@@ -189,7 +189,7 @@ class PythonInterpreter(LocalInterpreter):
         session.kernel.run(code, lambda kind, content: None, _never, silent=True)
 
 
-def _known(item: Paragraph) -> Paragraph:
+def _importable(item: Paragraph) -> Paragraph:
     """Return a paragraph whose import reports a form without a value."""
     try:
         item.check_forms()

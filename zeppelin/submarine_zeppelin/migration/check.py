@@ -26,6 +26,7 @@ from submarine_runtime.translation import _
 from submarine_zeppelin.interface import PROPERTIES, check_value
 from submarine_zeppelin.notes import (
     Paragraph,
+    find_templates,
     parse_cell_verb,
     parse_command,
     read_note_file,
@@ -366,14 +367,13 @@ def _python(item: Paragraph, place: str, report: MigrationReport) -> None:
                 methods=", ".join(f"z.{one_line(name, 40)}" for name in missing[:5])
             ),
         )
-    elif not item.form_mode and (forms := _replaced_forms(item)):
+    elif not item.form_mode and (forms := find_templates(item.raw)):
         report.add(
             CHANGES,
             place,
             _(
-                "The text {form} is a form now and stayed as it was; add (form=native) if it is "
-                "none."
-            ).format(form=one_line(forms[0], 60)),
+                "The text {form} is a form now; add (form=native) to leave it as it is, as before."
+            ).format(form=one_line(forms[0].text, 60)),
         )
     elif item.title.strip() and not item.title.strip().endswith(".py"):
         report.add(
@@ -383,13 +383,6 @@ def _python(item: Paragraph, place: str, report: MigrationReport) -> None:
         )
     else:
         report.add(RUNS, place)
-
-
-def _replaced_forms(item: Paragraph) -> list[str]:
-    """Return the forms in a paragraph's text that are filled in."""
-    if item.body == item.raw:
-        return []
-    return [found[0] for found in _FORM.finditer(item.raw) if found[0] not in item.body]
 
 
 def _shell(item: Paragraph, place: str, report: MigrationReport) -> None:

@@ -25,17 +25,23 @@ from typing import Any
 
 from submarine_zeppelin.interface import Context, ParagraphKey
 
-#: Option of a paragraph that states who replaces its forms, and its value for Zeppelin itself. With
-#: any other value nobody does.
+#: Option of a paragraph. With the value ``simple`` Zeppelin itself replaces the forms, before it
+#: sends the text; with another value, such as ``native``, the text has no forms.
 FORM, SIMPLE = "form", "simple"
 _TEMPLATE = re.compile(
     r"(?<!\$)(?P<hidden>_?)\$\{"
-    r"(?:(?P<kind>checkbox)(?:\((?P<between>[^()\n}]{0,50})\))?:)?"
+    r"(?:(?P<kind>checkbox)(?:\((?P<delimiter>[^()\n}]{0,50})\))?:)?"
     r"(?P<name>[^\W\d][\w .-]{0,199}?)(?:\((?P<label>[^()\n}]{0,200})\))?"
-    r"=(?P<value>[^}\n]{0,2000})\}"
+    r"=(?=[^\S\n]*[^\s=!:}])(?P<value>[^}\n]{0,2000})\}"
 )
-#: What Zeppelin itself replaces if it is asked to.
-_ANY = re.compile(r"\$\{[^}\n]{0,2000}\}")
+#: A form that Zeppelin itself replaces; ``$${...}`` is one of the whole note.
+_SIMPLE_TEMPLATE = re.compile(
+    r"(?P<hidden>_?)(?P<note>\$?)\$\{"
+    r"(?:(?P<kind>checkbox|password)(?:\((?P<delimiter>[^()}]{0,50})\))?:)?"
+    r"(?P<name>[^=}:()]{1,200}?)(?:\((?P<label>[^()}]{0,200})\))?"
+    r"(?:=(?P<value>[^}]{0,2000}))?\}"
+)
+_ANY = re.compile(r"\$\{[^}]{0,2000}\}")
 _OPTION = re.compile(r"([^(]*)\(([^)]*)\)")
 _MAX_PARAGRAPHS = 2000
 
@@ -46,23 +52,26 @@ class FormTemplate:
 
     Attributes
     ----------
+    text
+        The form as it is in the text.
     kind
         Zeppelin's type: ``TextBox``, ``Select`` or ``CheckBox``.
     default
         A text; for boxes the list of the checked values.
     options
         Pairs of a value and its text, which may be None.
-    between
+    delimiter
         Text between the checked values.
     """
 
+    text: str
     name: str
     kind: str
     default: str | list[str]
     options: tuple[tuple[str, str | None], ...] = ()
     label: str = ""
     hidden: bool = False
-    between: str = ","
+    delimiter: str = ","
 
     def replacement(self, params: Mapping[str, Any]) -> str:
         """Return the text in place of the form, for the values of the page."""
@@ -73,7 +82,7 @@ class FormTemplate:
             return _plain(value)
         checked = [_plain(one) for one in value]
         offered = {option for option, _text in self.options}
-        return self.between.join([one for one in checked if one in offered] or checked)
+        return self.delimiter.join([one for one in checked if one in offered] or checked)
 
     def call(self) -> dict[str, Any]:
         """Return the fields with which a form is added to a paragraph."""
@@ -99,43 +108,38 @@ def expand_text(text: str, context: Context) -> str:
 
 def find_templates(text: str) -> list[FormTemplate]:
     """Return the forms in a text; of several with one name the last."""
-    found: dict[str, FormTemplate] = {}
-    for match in _TEMPLATE.finditer(text):
-        if (template := _template(match)) is not None:
-            found[template.name] = template
-    return list(found.values())
+    found = (_template(match) for match in _TEMPLATE.finditer(text))
+    return list({template.name: template for template in found}.values())
 
 
 def expand_templates(text: str, params: Mapping[str, Any]) -> str:
     """Replace the forms in a text by their values, or by their defaults."""
-    if "${" not in text:
-        return text
-
-    def replaced(match: re.Match[str]) -> str:
-        template = _template(match)
-        return match[0] if template is None else template.replacement(params)
-
-    return _TEMPLATE.sub(replaced, text)
+    return _TEMPLATE.sub(lambda match: _template(match).replacement(params), text)
 
 
-def _template(match: re.Match[str]) -> FormTemplate | None:
-    value = match["value"]
-    if not value.strip() or value.lstrip()[0] in "=!:":
-        return None
-    first, comma, rest = value.partition(",")
-    boxes = match["kind"] is not None
+def expand_simple(text: str, params: Mapping[str, Any], note_params: Mapping[str, Any]) -> str:
+    """Replace the forms in a text as Zeppelin does in a paragraph with ``form=simple``."""
+    return _SIMPLE_TEMPLATE.sub(
+        lambda match: _template(match).replacement(note_params if match["note"] else params), text
+    )
+
+
+def _template(match: re.Match[str]) -> FormTemplate:
+    first, comma, rest = (match["value"] or "").partition(",")
+    boxes = match["kind"] == "checkbox"
     options = tuple(_option(one.strip()) for one in rest.split("|")) if comma else ()
     default: str | list[str] = first
     if boxes:
         default = [one.strip() for one in first.split("|") if one.strip()]
     return FormTemplate(
+        match[0],
         match["name"].strip(),
         "CheckBox" if boxes else "Select" if comma else "TextBox",
         default,
         options,
         (match["label"] or "").strip(),
         bool(match["hidden"]),
-        "," if match["between"] is None else match["between"],
+        "," if match["delimiter"] is None else match["delimiter"],
     )
 
 
@@ -182,12 +186,6 @@ def forms_of(key: ParagraphKey) -> FormRun | None:
     return _RUNS.get(key)
 
 
-def run_of_file(body: str, params: Mapping[str, Any]) -> FormRun:
-    """Return the values of a paragraph in a note's file, which has no replaced text."""
-    expanded = expand_templates(body, params)
-    return FormRun(params, None if _ANY.search(expanded) else body, expanded)
-
-
 def expand_body(body: str, mode: str, run: FormRun | None) -> tuple[str, str]:
     """Return the text of a body that is part of a program, and a form whose value is unknown.
 
@@ -207,5 +205,5 @@ def expand_body(body: str, mode: str, run: FormRun | None) -> tuple[str, str]:
         return body, found[0] if found else ""
     templates = find_templates(body)
     if templates and run is None:
-        return body, f"${{{templates[0].name}=...}}"
+        return body, templates[0].text
     return expand_templates(body, run.params if run is not None else {}), ""

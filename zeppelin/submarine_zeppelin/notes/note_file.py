@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
 from submarine_zeppelin.interface import NoteParagraph
-from submarine_zeppelin.notes.form_templates import FormRun, run_of_file
+from submarine_zeppelin.notes.form_templates import FormRun, expand_simple
 from submarine_zeppelin.notes.note import (
     GROUP,
     InterpreterNames,
@@ -63,6 +63,7 @@ def read_note_file(path: Path) -> NoteFile:
         raise _format_error(path)
     note_id = _text(document.get("id")) or path.stem
     names = InterpreterNames(bare=_text(document.get("defaultInterpreterGroup")) == GROUP)
+    saved = [one for one in listed if isinstance(one, dict)]
     paragraphs = [
         NoteParagraph(
             note_id,
@@ -70,24 +71,24 @@ def read_note_file(path: Path) -> NoteFile:
             _text(one.get("title")),
             _text(one.get("text")),
         )
-        for number, one in enumerate(listed, start=1)
-        if isinstance(one, dict)
+        for number, one in enumerate(saved, start=1)
     ]
     name = _text(document.get("name")) or path.stem
-    forms = {
-        (note_id, paragraph.paragraph_id): _form_values(paragraph, one)
-        for paragraph, one in zip(
-            paragraphs, (one for one in listed if isinstance(one, dict)), strict=True
-        )
+    note_params = _object(document.get("noteParams"))
+    runs = {
+        (note_id, paragraph.paragraph_id): _form_run(paragraph, one, note_params)
+        for paragraph, one in zip(paragraphs, saved, strict=True)
     }
-    return NoteFile(note_id, name, read_note(paragraphs, names, forms.get))
+    return NoteFile(note_id, name, read_note(paragraphs, names, runs.get))
 
 
-def _form_values(paragraph: NoteParagraph, saved: Mapping[str, Any]) -> FormRun:
-    settings = saved.get("settings")
-    params = settings.get("params") if isinstance(settings, dict) else None
+def _form_run(
+    paragraph: NoteParagraph, saved: Mapping[str, Any], note_params: Mapping[str, Any]
+) -> FormRun:
+    """Return the saved values of a paragraph's forms, and the text that Zeppelin would send."""
+    params = _object(_object(saved.get("settings")).get("params"))
     body = parse_header(paragraph.text).body
-    return run_of_file(body, params if isinstance(params, dict) else {})
+    return FormRun(params, body, expand_simple(body, params, note_params))
 
 
 def _format_error(path: Path) -> UsageError:
@@ -99,3 +100,7 @@ def _format_error(path: Path) -> UsageError:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

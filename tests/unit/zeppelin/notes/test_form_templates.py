@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.interface import Context, NoteParagraph
 from submarine_zeppelin.local import paragraph_forms
-from submarine_zeppelin.migration.check import CHANGES, RUNS, check_migration
+from submarine_zeppelin.migration import CHANGES, RUNS, check_migration
 from submarine_zeppelin.notes import (
     collect_cells,
     expand_text,
@@ -24,7 +24,7 @@ from submarine_zeppelin.notes import (
     record_form_values,
     shell_files,
 )
-from submarine_zeppelin.notes.form_templates import expand_templates
+from submarine_zeppelin.notes.form_templates import expand_simple, expand_templates
 from submarine_zeppelin.notes.note import InterpreterNames
 
 #: Text, values of the page, and the text that runs.
@@ -90,6 +90,7 @@ def test_any_text(text: str, value: str) -> None:
 def test_a_hostile_text_takes_no_time() -> None:
     for text in ("${a=" * 4_000, "_" * 50_000 + "${", "${a" + "(" * 50_000, "${" + "a " * 50_000):
         assert expand_templates(text, {}) == text
+        assert expand_simple(text, {}, {}) == text
 
 
 def test_the_forms_of_a_page() -> None:
@@ -126,7 +127,7 @@ def test_the_program_has_the_text_that_ran() -> None:
     text = "%submarine.python\nx = ${rate=0.1}"
     note = paragraphs("2JRAN", ("", text), ("prepare.sh", "%submarine.sh\necho ${HOME=x}"))
     found = read_note(note, InterpreterNames())
-    with pytest.raises(UsageError, match=r"Paragraph 1: .* form \$\{rate=...\} is not known"):
+    with pytest.raises(UsageError, match=r"Paragraph 1: .* form \$\{rate=0\.1\} is not known"):
         collect_cells(found)
     with pytest.raises(UsageError, match="not known"):
         export_notebook(found, "2JRAN")
@@ -170,6 +171,18 @@ def test_native_paragraphs_have_no_forms() -> None:
     assert collect_cells(found).cells()[0].source == "x = '${rate=0.1}'"
 
 
+def test_forms_as_zeppelin_replaces_them() -> None:
+    params = {"name": "Eve", "sizes": ["s", "l"], "key": "k", "all": "no"}
+    for text, expected in [
+        ("${name} ${none} ${none=}", "Eve  "),
+        ("${password:key} _${name(Name)=x}", "k Eve"),
+        ("${checkbox( or ):sizes=s,s|m|l(Large)}", "s or l"),
+        ("$${all=1} $${more=3}", "2 3"),
+        ("${HOME:-x} ${city=b,b|z}", "${HOME:-x} b"),
+    ]:
+        assert expand_simple(text, params, {"all": "2", "name": "no"}) == expected
+
+
 def test_a_notes_file_has_the_values(tmp_path: Path) -> None:
     texts = [
         ("%submarine.python\nx = ${rate=0.1}", {"rate": "8"}),
@@ -177,22 +190,24 @@ def test_a_notes_file_has_the_values(tmp_path: Path) -> None:
         ("%submarine\nrun --memory ${memory}", {}),
         ("%submarine.sh\necho ${HOME}", {}),
         ("%submarine.sh(form=simple)\necho ${name=x}", {}),
-        ("%submarine.python(form=simple)\nx = ${name}", {}),
+        ("%submarine.python(form=simple)\nx = '${name}$${all=1} ${password:key}'", {"key": "k"}),
     ]
     file = tmp_path / "note.zpln"
     listed = [
         {"id": f"p{n}", "text": text, "settings": {"params": params}}
         for n, (text, params) in enumerate(texts)
     ]
-    file.write_text(json.dumps({"id": "2J", "name": "n", "paragraphs": listed}))
+    file.write_text(
+        json.dumps({"id": "2J", "name": "n", "noteParams": {"all": "2"}, "paragraphs": listed})
+    )
     found = read_note_file(file).paragraphs
     assert [one.body for one in found[:3]] == [
         "x = 8",
         "run --memory 1G",
         "run --memory ${memory}",
     ]
-    assert found[4].body == "echo x"
-    assert [bool(one.unknown_form) for one in found] == [False] * 5 + [True]
+    assert [one.body for one in found[4:]] == ["echo x", "x = '2 k'"]
+    assert not any(one.unknown_form for one in found)
     report = check_migration(tmp_path)
     effects = [one.effect for one in report.findings]
     assert effects == [CHANGES, CHANGES, CHANGES, CHANGES, RUNS, RUNS]
