@@ -36,7 +36,7 @@ _RUN = {
 }
 _HEADING = _("In a container of the cluster")
 _REPEATED = ("node", "rack", "avoid_node")
-_TIMES = {
+TIMES = {
     "idle_timeout": _("How long the container stays without a notebook server [1h]."),
     "start_timeout": _("How long to wait for the container [30m]."),
 }
@@ -44,7 +44,7 @@ _TIMES = {
 
 def container_options(command: F) -> F:
     """Add the options to a click command, as parameters ``memory`` and so on."""
-    for name, text in reversed(_TIMES.items()):
+    for name, text in reversed(TIMES.items()):
         word = f"--{name.replace('_', '-')}"
         command = option(word, name, metavar="TIME", heading=_HEADING, help=text)(command)
     for name, (metavar, text) in reversed(_RUN.items()):
@@ -75,7 +75,7 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
         if str(run.get(key, "")).isdigit():
             run[key] = int(run[key])
     run_options(KernelRequest(name, run))
-    times = {key: value for key, value in given.items() if key in _TIMES}
+    times = {key: value for key, value in given.items() if key in TIMES}
     for key, value in times.items():
         try:
             parse_duration(value)

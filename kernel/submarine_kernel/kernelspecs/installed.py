@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from string import Template
 from typing import Any
 
 import click
@@ -13,10 +15,12 @@ from submarine_jobs.commands.grammar import Verb, option
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Outcome
+from submarine_jobs.model import parse_duration
 from submarine_jobs.text import one_line
 from submarine_kernel.kernelspecs.cluster_check import check_container
-from submarine_kernel.kernelspecs.container import PROVISIONER
+from submarine_kernel.kernelspecs.container import PROVISIONER, TIMES
 from submarine_kernel.kernelspecs.settings import parse_settings
+from submarine_kernel.remote import KernelRequest
 from submarine_runtime.translation import _
 
 #: Default name of the kernel on this machine.
@@ -32,6 +36,7 @@ class Kernelspec:
     argv: tuple[str, ...]
     display_name: str
     metadata: dict[str, Any]
+    env: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_submarine(self) -> bool:
@@ -69,6 +74,7 @@ def find_kernelspecs() -> dict[str, Kernelspec]:
             tuple(str(word) for word in entry["spec"].get("argv") or ()),
             str(entry["spec"].get("display_name") or name),
             dict(entry["spec"].get("metadata") or {}),
+            dict(entry["spec"].get("env") or {}),
         )
         for name, entry in specs.items()
     }
@@ -98,6 +104,35 @@ def _find(name: str) -> Kernelspec:
             _("`jupyter kernelspec list` shows all, `jupyter kernelspec remove NAME` removes any."),
         )
     return kernel
+
+
+def container_request(name: str) -> KernelRequest:
+    """Return the kernel that a kernelspec requests, for a start without Jupyter.
+
+    Raises
+    ------
+    UsageError
+        If there is no such kernelspec, or it does not run in a container.
+    """
+    every = find_kernelspecs()
+    kernel = every.get(name.lower())
+    if kernel is None or kernel.container is None:
+        problem = (
+            _('There is no kernel "{name}".')
+            if kernel is None
+            else _('The kernel "{name}" does not run in a container.')
+        ).format(name=name[:60])
+        names = ", ".join(sorted(key for key, spec in every.items() if spec.container is not None))
+        hint = (
+            _("Kernels in a container are {names}.").format(names=names)
+            if names
+            else _("`submarine kernel install --name NAME --memory SIZE` installs one.")
+        )
+        raise UsageError(problem, hint)
+    config = dict(kernel.container.get("config") or {})
+    times: dict[str, Any] = {key: parse_duration(config[key]) for key in TIMES if key in config}
+    env = {key: Template(value).safe_substitute(os.environ) for key, value in kernel.env.items()}
+    return KernelRequest(kernel.name, dict(config.get("run") or {}), env=env, **times)
 
 
 def complete_kernels(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.access import tunnel_loop
@@ -62,7 +62,7 @@ async def get_kernel(
     job = await in_thread(lambda: submit_kernel(session, request, steps))
     progress.say(_("The kernel {request} is job {id}.").format(request=request.name, id=job.id))
     try:
-        return await _connect(job, request, previous, progress.report_wait)
+        return await _connect(job, request, previous, progress)
     except BaseException:
         # In the background: a cancelled start must not wait for the cluster.
         cancel_in_background(job, _("its start was cancelled"))
@@ -70,9 +70,11 @@ async def get_kernel(
 
 
 async def _connect(
-    job: Job, request: KernelRequest, previous: Mapping[str, Any], report: Callable[[str], None]
+    job: Job, request: KernelRequest, previous: Mapping[str, Any], progress: StartProgress
 ) -> RemoteKernel:
-    address = await wait_for_container(job, request.start_timeout, report)
+    address = await wait_for_container(
+        job, request.start_timeout, progress.report_wait, progress.stopped
+    )
     remote = RemoteKernel(job)
     try:
         try:
@@ -86,6 +88,14 @@ async def _connect(
         await remote.close()
         raise
     return remote
+
+
+async def end_kernel(remote: RemoteKernel, why: str) -> None:
+    """End a kernel and its job. ``why`` is the reason if the job must be cancelled for it."""
+    if remote.loss:
+        await remote.close()
+    elif not await remote.leave():
+        await in_thread(lambda: cancel_job(remote.job, why))
 
 
 async def take_over(job: Job, previous: Mapping[str, Any]) -> RemoteKernel:

@@ -23,12 +23,17 @@ from submarine_jobs.access import tunnel_loop
 from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.model import parse_duration
-from submarine_kernel.remote.acquisition import cancel_in_background, get_kernel, take_over
+from submarine_kernel.remote.acquisition import (
+    cancel_in_background,
+    end_kernel,
+    get_kernel,
+    take_over,
+)
 from submarine_kernel.remote.loss_notice import LossNotice
 from submarine_kernel.remote.pending_starts import PendingStart, pending
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 from submarine_kernel.remote.start_progress import StartProgress, dialog_error
-from submarine_kernel.remote.submission import KernelRequest, cancel_job, session_of
+from submarine_kernel.remote.submission import KernelRequest, session_of
 from submarine_kernel.remote.supervisor_client import KernelLostError
 from submarine_runtime.translation import _
 
@@ -257,11 +262,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         """End the job, unless the kernel is being restarted."""
         if not restart:
             remote, self._remote, self._has_process = self._remote, None, False
-            if remote is not None and not remote.loss:
-                if not await _in_tunnels(remote.leave()):
-                    await in_thread(lambda: cancel_job(remote.job, _("its notebook was shut down")))
-            elif remote is not None:
-                await _in_tunnels(remote.close())
+            if remote is not None:
+                await _in_tunnels(end_kernel(remote, _("its notebook was shut down")))
 
     async def _release(self) -> None:
         """Release a kernel after its container was lost or became unreachable."""

@@ -30,12 +30,20 @@ class StartProgress(Frontend):
         Called with each line of the log.
     terminal
         Whether to use the terminal of this process. A server uses its terminal as its log.
+    stopped
+        Whether this start must fail now; called from any thread.
     """
 
     def __init__(
-        self, start: PendingStart, log: Callable[[str], object], *, terminal: bool
+        self,
+        start: PendingStart,
+        log: Callable[[str], object],
+        *,
+        terminal: bool,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
+        self.stopped = stopped
         self._start = start
         self._log = log
         self._line = StatusLine() if terminal and sys.stderr.isatty() else None

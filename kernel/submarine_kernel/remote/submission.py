@@ -168,7 +168,10 @@ def find_running(session: Session, request: KernelRequest) -> list[Job]:
 
 
 async def wait_for_container(
-    job: Job, timeout: float, report: Callable[[str], None]
+    job: Job,
+    timeout: float,
+    report: Callable[[str], None],
+    stopped: Callable[[], bool] = lambda: False,
 ) -> AgentAddress:
     """Wait until the job's container answers on its port; return the address.
 
@@ -176,11 +179,14 @@ async def wait_for_container(
     ----------
     report
         Called with each new sentence about the reason of the wait.
+    stopped
+        Whether this start must fail now.
 
     Raises
     ------
     KernelLostError
-        If the job ends, or has not started after ``timeout`` seconds; the job is then cancelled.
+        If the job ends, if the start is stopped, or if the job has not started after ``timeout``
+        seconds; the job is then cancelled.
     """
     loop = asyncio.get_running_loop()
     began, pause, next_view, reason = loop.time(), POLL, loop.time() + VIEW, ""
@@ -196,6 +202,11 @@ async def wait_for_container(
         if stopping():
             await in_thread(lambda: cancel_job(job, _("its server was stopped")))
             raise KernelLostError(_("The server was stopped while the kernel waited."))
+        if stopped():
+            await in_thread(lambda: cancel_job(job, _("its start was stopped")))
+            raise KernelLostError(
+                _("The start was stopped, and its job {id} is cancelled.").format(id=job.id)
+            )
         now = loop.time()
         if now >= next_view:
             words = await in_thread(lambda: _waiting_reason(job))
@@ -216,7 +227,9 @@ async def wait_for_container(
                     "install --start-timeout`."
                 ),
             )
-        await asyncio.sleep(pause)
+        until = loop.time() + pause
+        while loop.time() < until and not stopped():
+            await asyncio.sleep(min(POLL, until - loop.time()))
         if now - began > 20:
             pause = min(pause * 1.3, LAST_POLL)
 

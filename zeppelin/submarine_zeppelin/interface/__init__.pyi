@@ -31,6 +31,7 @@ from .output_limits import (
 from .properties import (
     AUTHENTICATION as AUTHENTICATION,
     PROPERTIES as PROPERTIES,
+    SESSION_KERNEL as SESSION_KERNEL,
     STOP as STOP,
     STOPS as STOPS,
     authentication_property as authentication_property,

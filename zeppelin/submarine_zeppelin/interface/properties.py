@@ -16,6 +16,8 @@ from submarine_runtime.translation import _
 STOP, STOPS = "submarine.stop", ("cancel", "detach")
 #: Setting of the cluster's authentication, and its values; empty: as the cluster's configuration.
 AUTHENTICATION, _AUTHENTICATIONS = "zeppelin.submarine.auth.type", ("simple", "kerberos")
+#: Setting of the kernelspec with which sessions of notes run in containers.
+SESSION_KERNEL = "submarine.session.kernel"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
 
@@ -190,6 +192,15 @@ PROPERTIES = (
         _("Maximum number of DataFrame rows in a table."),
         "number",
         "python",
+    ),
+    Property(
+        SESSION_KERNEL,
+        "",
+        _(
+            "Kernelspec of submarine kernel install, for a container: %submarine.python paragraphs "
+            "run there, as the user. Empty: on this machine."
+        ),
+        entry="python",
     ),
     Property(
         "shell.command.timeout.millisecs",

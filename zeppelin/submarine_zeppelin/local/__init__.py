@@ -1,4 +1,7 @@
-"""The interpreters ``%submarine.python`` and ``%submarine.sh``, which run on Zeppelin's machine."""
+"""The interpreters ``%submarine.python`` and ``%submarine.sh``, which run on Zeppelin's machine.
+
+The session of ``%submarine.python`` may run in a container of the cluster instead.
+"""
 
 from submarine_runtime.lazy import lazy_exports
 

@@ -1,6 +1,7 @@
 """Answer the calls of a note's object ``z``: forms of the paragraph, and shared resources.
 
-The calls come from the user's program over a Unix socket in the private directory of its kernel.
+The calls come from the user's program over a Unix socket in the private directory of its kernel,
+or, from a container, in messages of the kernel.
 """
 
 from __future__ import annotations
@@ -135,8 +136,11 @@ class ContextServer:
                 return
             with connection, contextlib.suppress(OSError):
                 connection.settimeout(TIMEOUT)
-                answer = json.dumps(self._answer(_received(connection)))
-                connection.sendall(answer.encode())
+                connection.sendall(self.answer(_received(connection)).encode())
+
+    def answer(self, data: bytes) -> str:
+        """Return the answer to one call, both in JSON."""
+        return json.dumps(self._answer(data if len(data) <= MAX_CALL else b"null"))
 
     def _answer(self, data: bytes) -> dict[str, Any]:
         try:

@@ -1,7 +1,9 @@
 """Code that a note's kernel executes at its start: the object ``z`` of Zeppelin. Standard library.
 
 ``kernel`` sends the text of this file and sets ``SOCKET``, the address of the interpreter, which
-has the values of the forms and the shared resources. Each call uses a new connection.
+has the values of the forms and the shared resources. Each call uses a new connection. In a
+container ``SOCKET`` is empty: a call is then a request for input, with a prompt that begins with
+``PROMPT``.
 """
 
 # mypy: ignore-errors
@@ -13,6 +15,7 @@ import importlib
 import io
 import json
 import socket
+import threading
 
 
 class ZeppelinContext:
@@ -49,7 +52,7 @@ class ZeppelinContext:
             value = value.to_csv(sep="\t", index=False)
         elif type(value).__module__ == "numpy" and hasattr(value, "item"):
             value = value.item()
-        if not isinstance(value, str | bool | int | float):
+        if not isinstance(value, (str, bool, int, float)):
             raise TypeError(
                 f"z.put: {name} is a {type(value).__name__}; share a text, number, boolean or "
                 "DataFrame"
@@ -110,12 +113,31 @@ def _same(value, found):
 
 
 def _call(operation, **fields):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(SOCKET)
-        connection.sendall(json.dumps({"op": operation, **fields}).encode() + b"\n")
-        connection.shutdown(socket.SHUT_WR)
-        with connection.makefile("rb") as file:
-            answer = json.loads(file.read() or b'{"error": "the paragraph has ended"}')
+    call = json.dumps({"op": operation, **fields})
+    answer = json.loads(
+        (_sent(call) if SOCKET else _requested(call)) or '{"error": "the paragraph has ended"}'
+    )
     if "error" in answer:
         raise RuntimeError(f"z: {answer['error']}")
     return answer.get("value")
+
+
+def _sent(call):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(SOCKET)
+        connection.sendall(call.encode() + b"\n")
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as file:
+            return file.read()
+
+
+def _requested(call):
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("z: in a container only the main thread of the session can use it")
+    kernel = importlib.import_module("IPython").get_ipython().kernel
+    allowed = kernel._allow_stdin
+    kernel._allow_stdin = True  # The interpreter refuses other requests for input.
+    try:
+        return kernel.raw_input(PROMPT + call)
+    finally:
+        kernel._allow_stdin = allowed

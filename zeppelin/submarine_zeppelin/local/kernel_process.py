@@ -1,4 +1,7 @@
-"""Start and end an ipykernel process with private sockets, and create clients for it."""
+"""Start and end an ipykernel process with private sockets, and create clients for it.
+
+``container_process`` does the same for a kernel in a container.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.errors import UsageError
+from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.model import HEADLESS_ATTENDED, HEADLESS_VARIABLE
 from submarine_runtime.translation import _
 
@@ -27,8 +31,66 @@ _COMPLETION_TIMEOUT = 2.0
 _MAX_MESSAGES = 20_000
 
 
-class KernelProcess:
-    """Kernel process that may be restarted. Only ``signal`` may be called from other threads.
+class KernelDiedError(SubmarineError):
+    """The process of the session has ended, and its variables are lost."""
+
+
+class SessionProcess(ABC):
+    """Process of a session, which may be restarted.
+
+    Attributes
+    ----------
+    client
+        Client of the running kernel.
+    directory
+        Directory of this machine that the session shares; None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.client: Any = None
+        self.directory: Path | None = None
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether the process runs."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether messages arrive now."""
+        return True
+
+    @abstractmethod
+    def start(self, show: Callable[[str], None], stopped: Callable[[], bool]) -> None:
+        """Start the process and wait until it is ready.
+
+        Parameters
+        ----------
+        show
+            Called with what the start waits for.
+        stopped
+            Whether the start must end.
+        """
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """Create a client with its own identity."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Send SIGINT to the program and its child processes; called from any thread."""
+
+    def take_loss(self) -> KernelDiedError | None:
+        """Return an error if the session was lost and no call has returned it before."""
+        return None
+
+    @abstractmethod
+    def end(self) -> None:
+        """End the process and its child processes."""
+
+
+class KernelProcess(SessionProcess):
+    """Kernel process on this machine. Only ``signal`` may be called from other threads.
 
     Parameters
     ----------
@@ -37,10 +99,9 @@ class KernelProcess:
     """
 
     def __init__(self, python: str) -> None:
+        super().__init__()
         self._python = python or sys.executable
         self.manager: Any = None
-        self.client: Any = None
-        self.directory: Path | None = None
 
     @property
     def alive(self) -> bool:
@@ -48,7 +109,7 @@ class KernelProcess:
         manager = self.manager
         return manager is not None and bool(manager.is_alive())
 
-    def start(self) -> None:
+    def start(self, show: Callable[[str], None], stopped: Callable[[], bool]) -> None:
         """Start the process and wait until it is ready.
 
         Raises
@@ -56,6 +117,7 @@ class KernelProcess:
         UsageError
             If the Python does not exist or has no ipykernel.
         """
+        self.end()
         # cost: memory, before the first %submarine.python paragraph.
         from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
         from jupyter_client.manager import KernelManager
@@ -77,7 +139,6 @@ class KernelProcess:
         # A short path, because socket paths are limited; without access for other users.
         remove_stale_directories()
         self.directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-        (self.directory / "modules").mkdir()
         log = (self.directory / "kernel.log").open("wb")
         try:
             manager = KernelManager(
@@ -92,7 +153,7 @@ class KernelProcess:
         finally:
             log.close()
         self.manager = manager
-        self.client = connect_client(manager)
+        self.client = self.connect()
         self.client.start_channels(stdin=False, hb=False, control=False)
         self._await_ready()
 
@@ -116,6 +177,14 @@ class KernelProcess:
         data = (self.directory / "kernel.log").read_bytes()[-2000:]
         lines = data.decode("utf-8", "replace").strip().splitlines()
         return lines[-1][:300] if lines else _("there is no output.")
+
+    def connect(self) -> Any:
+        """Create a client for the process."""
+        return connect_client(self.manager.get_connection_info())
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the process and its child processes."""
+        self.signal(signal.SIGINT)
 
     def signal(self, number: int) -> None:
         """Send a signal to the process and its child processes."""
@@ -146,11 +215,11 @@ class KernelProcess:
         self.manager = self.client = self.directory = None
 
 
-def complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
+def complete(process: SessionProcess, code: str, cursor: int) -> Mapping[str, Any]:
     """Return completions over a separate connection; none if the kernel is slow."""
-    if not manager.is_alive():
+    if not process.alive:
         return {}
-    client = connect_client(manager)
+    client = process.connect()
     client.start_channels(iopub=False, stdin=False, hb=False, control=False)
     try:
         reply = client.complete(code, cursor, reply=True, timeout=_COMPLETION_TIMEOUT)
@@ -161,8 +230,14 @@ def complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
         client.stop_channels()
 
 
-def connect_client(manager: Any) -> Any:
-    """Create a client with its own identity, so that it receives only its replies."""
+def connect_client(connection: Any) -> Any:
+    """Create a client with its own identity, so that it receives only its replies.
+
+    Parameters
+    ----------
+    connection
+        The content of a connection file.
+    """
     # cost: memory, before the first %submarine.python paragraph.
     import zmq
     from jupyter_client.blocking.client import BlockingKernelClient
@@ -170,8 +245,8 @@ def connect_client(manager: Any) -> Any:
     context: Any = zmq.Context.instance()
     # The default of 1,000 messages loses output that is printed faster than it is shown.
     context.setsockopt(zmq.RCVHWM, _MAX_MESSAGES)
-    client = BlockingKernelClient(connection_file=manager.connection_file, context=context)
-    client.load_connection_file()
+    client = BlockingKernelClient(context=context)
+    client.load_connection_info(connection)
     return client
 
 

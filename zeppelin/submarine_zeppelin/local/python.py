@@ -1,5 +1,7 @@
 """The interpreter ``%submarine.python``, which runs paragraphs in the Python session of their note.
 
+The session runs on Zeppelin's machine, or, with the setting ``submarine.session.kernel``, in a
+container of the cluster as the user of the paragraph; each user of a note then has an own session.
 The same paragraphs form the program of ``%submarine run``, run or not. Output is shown as in
 Jupyter; HTML of the user's code is not escaped.
 """
@@ -9,13 +11,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.errors import SubmarineError, UsageError, no_cluster
 from submarine_jobs.program import PROGRAM, merge_cells, package_files
 from submarine_runtime.translation import _
+from submarine_zeppelin.accounts import paragraph_config, shared_session
 from submarine_zeppelin.display import OutputBuffer
 from submarine_zeppelin.interface import (
+    SESSION_KERNEL,
     Code,
     Completion,
     Context,
@@ -29,11 +33,20 @@ from submarine_zeppelin.interface import (
     text_property,
 )
 from submarine_zeppelin.local import values
+from submarine_zeppelin.local.container_process import ContainerProcess
 from submarine_zeppelin.local.context_server import ContextServer, paragraph_forms
 from submarine_zeppelin.local.interpreter import LocalInterpreter
-from submarine_zeppelin.local.kernel import Kernel, KernelDiedError
+from submarine_zeppelin.local.kernel import Kernel
 from submarine_zeppelin.local.kernel_messages import ExecutionOutput, PythonSession
+from submarine_zeppelin.local.kernel_process import (
+    KernelDiedError,
+    KernelProcess,
+    SessionProcess,
+)
 from submarine_zeppelin.notes import Paragraph, collect_cells, expand_text, record_exception
+
+if TYPE_CHECKING:
+    from submarine_jobs.client import Session
 
 _MAX_COMPLETIONS = 100
 _EXITED = _(
@@ -43,13 +56,28 @@ _EXITED = _(
 
 
 class PythonInterpreter(LocalInterpreter):
-    """Interpreter of one Zeppelin session, with a Python process for each note."""
+    """Interpreter of one Zeppelin session, with a Python process for each note.
+
+    In containers there is one for each note and user: code must not run as another user.
+    """
 
     entry = "python"
 
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
-        self._sessions: dict[str, PythonSession] = {}
+        #: Note, owner (empty on this machine) -> session.
+        self._sessions: dict[tuple[str, str], PythonSession] = {}
+
+    @property
+    def _kernelspec(self) -> str:
+        return text_property(self.properties, SESSION_KERNEL)
+
+    def _owner(self, context: Context) -> str:
+        return context.user if self._kernelspec else ""
+
+    def serial_key(self, context: Context) -> str:
+        """Return a key of the note, and of the user if users have own sessions."""
+        return f"{context.note_id} {self._owner(context)}".strip()
 
     def expand(self, text: str, context: Context) -> str:
         """Return the text with the values of its forms."""
@@ -58,7 +86,7 @@ class PythonInterpreter(LocalInterpreter):
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
         """Return the completions of the note's session; none before its start."""
         with self._lock:
-            session = self._sessions.get(context.note_id)
+            session = self._sessions.get((context.note_id, self._owner(context)))
         if session is None:
             return []
         reply = session.kernel.complete(text, cursor)
@@ -84,19 +112,29 @@ class PythonInterpreter(LocalInterpreter):
         for thread in threads:
             thread.join()
 
-    def _session(self, note_id: str) -> PythonSession:
+    def _session(self, context: Context) -> PythonSession:
+        key = context.note_id, self._owner(context)
         with self._lock:
-            session = self._sessions.get(note_id)
+            session = self._sessions.get(key)
             if session is None:
                 calls = ContextServer(self.server.resources)
-                kernel = Kernel(
-                    text_property(self.properties, "zeppelin.python"),
-                    number_property(self.properties, "zeppelin.python.maxResult"),
-                    calls,
-                )
-                session = self._sessions[note_id] = PythonSession(kernel, calls)
-                values.register_session(self.session, note_id, session)
+                rows = number_property(self.properties, "zeppelin.python.maxResult")
+                kernel = Kernel(self._process(context.user), rows, calls)
+                session = self._sessions[key] = PythonSession(kernel, calls)
+                values.register_session(self.session, *key, session)
             return session
+
+    def _process(self, user: str) -> SessionProcess:
+        if not self._kernelspec:
+            return KernelProcess(text_property(self.properties, "zeppelin.python"))
+
+        def session_for(options: Mapping[str, Any]) -> Session:
+            config = paragraph_config(self.properties, user, options)
+            if config.profile.backend is None:
+                raise no_cluster()
+            return shared_session(config)
+
+        return ContainerProcess(self._kernelspec, session_for)
 
     def _describe_collected(self, own: Paragraph | None) -> str:
         file = own.file if own is not None else PROGRAM
@@ -116,12 +154,14 @@ class PythonInterpreter(LocalInterpreter):
         own: Paragraph | None,
         stop: threading.Event,
     ) -> Result:
-        session = self._session(context.note_id)
+        session = self._session(context)
         while not session.lock.acquire(timeout=0.1):
             if stop.is_set():
                 return Result(Code.ERROR, (Message(Kind.TEXT, _("Stopped before the start.")),))
         try:
-            if session.kernel.start():
+            if session.kernel.start(
+                lambda status: output.show([Message(Kind.TEXT, f"{status}\n")]), stop.is_set
+            ):
                 session.paragraph_names.clear()
                 session.modules.clear()
             self._write_modules(session, note)
@@ -173,19 +213,12 @@ class PythonInterpreter(LocalInterpreter):
         except SubmarineError:
             return  # `run` reports the error; this paragraph may still be valid
         texts |= dict.fromkeys(package_files(set(texts)), "")
-        directory = session.kernel.modules
-        if texts == session.modules or directory is None:
+        if texts == session.modules:
             return
-        changed = [name for name in texts if texts[name] != session.modules.get(name)]
-        for name in session.modules.keys() - texts.keys():
-            (directory / name).unlink(missing_ok=True)
-        for name in changed:
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text(texts[name], "utf-8", "replace")
+        removed = sorted(session.modules.keys() - texts.keys())
+        changed = {name: texts[name] for name in texts if texts[name] != session.modules.get(name)}
         session.modules = texts
-        modules = [name[:-3].replace("/", ".").removesuffix(".__init__") for name in changed]
-        paths = [str(directory / name) for name in changed]
-        code = _reload_code(modules, paths)
+        code = _module_code(session.kernel.modules, removed, changed)
         session.kernel.run(code, lambda kind, content: None, _never, silent=True)
 
 
@@ -222,23 +255,31 @@ def _name(own: Paragraph | None, context: Context) -> str:
     )
 
 
-def _reload_code(modules: list[str], paths: list[str]) -> str:
-    """Return code that forgets modules, and their byte code, without a trace in the session.
+def _module_code(directory: str, removed: list[str], changed: Mapping[str, str]) -> str:
+    """Return code that writes and forgets modules, and their byte code, without other traces.
 
     Python compares a file with its byte code by size and second: after two changes within a second,
     the byte code of the first one would count as current.
     """
+    modules = [name[:-3].replace("/", ".").removesuffix(".__init__") for name in changed]
     return (
-        "def _submarine_reload():\n"
-        "    import contextlib, importlib.util, os, sys\n"
-        f"    for path in {paths!r}:\n"
+        "def _submarine_modules():\n"
+        "    import contextlib, importlib.util, os, pathlib, sys\n"
+        f"    directory = pathlib.Path({directory!r})\n"
+        f"    for name in {removed!r}:\n"
         "        with contextlib.suppress(OSError):\n"
-        "            os.unlink(importlib.util.cache_from_source(path))\n"
+        "            (directory / name).unlink()\n"
+        f"    for name, text in {dict(changed)!r}.items():\n"
+        "        path = directory / name\n"
+        "        path.parent.mkdir(parents=True, exist_ok=True)\n"
+        "        path.write_text(text, 'utf-8', 'replace')\n"
+        "        with contextlib.suppress(OSError):\n"
+        "            os.unlink(importlib.util.cache_from_source(str(path)))\n"
         f"    for name in {modules!r}:\n"
         "        sys.modules.pop(name, None)\n"
         "    importlib.invalidate_caches()\n"
-        "_submarine_reload()\n"
-        "del _submarine_reload"
+        "_submarine_modules()\n"
+        "del _submarine_modules"
     )
 
 

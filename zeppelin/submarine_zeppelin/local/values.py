@@ -1,11 +1,13 @@
 """Pack variables of a note's Python session for ``--with``.
 
 The session may run another Python with other packages, so the code that packs the values is
-executed in the session, and this process only reads the packed file.
+executed in the session, and this process only reads the packed file. From a session in a container
+the file comes in a message.
 """
 
 from __future__ import annotations
 
+import base64
 import difflib
 import functools
 import json
@@ -13,29 +15,43 @@ import tempfile
 import threading
 import weakref
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, TimeoutError as NotYet
 from pathlib import Path
+from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime import values
 from submarine_runtime.translation import _
 from submarine_zeppelin.local.kernel_messages import PythonSession
 
-_sessions: weakref.WeakValueDictionary[tuple[str, str], PythonSession] = (
+_sessions: weakref.WeakValueDictionary[tuple[str, str, str], PythonSession] = (
     weakref.WeakValueDictionary()
 )
 _lock = threading.Lock()
+#: Maximum size of the packed values in a message, and the type of the message.
+_MESSAGE_LIMIT, _MIME_TYPE = 64 << 20, "application/vnd.submarine.values+json"
 
 
-def register_session(session_id: str, note_id: str, session: PythonSession) -> None:
-    """Register the Python session of a note in a Zeppelin session."""
+def register_session(session_id: str, note_id: str, user: str, session: PythonSession) -> None:
+    """Register the Python session of a note in a Zeppelin session.
+
+    Parameters
+    ----------
+    user
+        Owner of a session in a container; empty for the session of all users.
+    """
     with _lock:
-        _sessions[session_id, note_id] = session
+        _sessions[session_id, note_id, user] = session
 
 
-def pack_session_values(session_id: str, note_id: str, names: Sequence[str]) -> bytes:
+def pack_session_values(session_id: str, note_id: str, user: str, names: Sequence[str]) -> bytes:
     """Pack the values of ``names`` in a note's session, after active executions have ended.
+
+    Parameters
+    ----------
+    user
+        User of the paragraph, whose own session is used if sessions have owners.
 
     Raises
     ------
@@ -45,7 +61,8 @@ def pack_session_values(session_id: str, note_id: str, names: Sequence[str]) -> 
         If the paragraph is stopped.
     """
     with _lock:
-        session = _sessions.get((session_id, note_id))
+        own = _sessions.get((session_id, note_id, user))
+        session = own or _sessions.get((session_id, note_id, ""))
     if session is None or not session.kernel.running:
         raise UsageError(
             _("--with packs variables of the note's Python session, which has not started."),
@@ -87,24 +104,35 @@ def _perform(
 
 
 def _fetch(session: PythonSession, names: Sequence[str], stopped: threading.Event) -> bytes:
+    shared = session.kernel.shares_files
     with tempfile.TemporaryDirectory(prefix="submarine-values-") as scratch:
-        library, target = Path(scratch) / "library.zip", Path(scratch) / "values.zip"
-        library.write_bytes(_library())
+        target = Path(scratch) / "values.zip"
         text = Path(__file__).with_name("kernel_values.py").read_text("utf-8")
         arguments = {
             "NAMES": list(names),
-            "LIBRARY": str(library),
-            "TARGET": str(target),
-            "LIMIT": values.DEFAULT_LIMIT,
+            "LIBRARY": _library(),
+            "TARGET": str(target) if shared else "",
+            "LIMIT": values.DEFAULT_LIMIT if shared else _MESSAGE_LIMIT,
+            "MIME": _MIME_TYPE,
         }
         around = f"{{**{arguments!r}, 'VARIABLES': globals()}}"
         code = f"exec(compile({text!r}, '<submarine>', 'exec'), {around})"
-        reply = session.kernel.run(code, lambda kind, content: None, stopped.is_set, silent=True)
+        received: list[Mapping[str, Any]] = []
+
+        def handle(kind: str, content: Mapping[str, Any]) -> None:
+            if kind == "display_data" and _MIME_TYPE in content["data"]:
+                received.append(content["data"][_MIME_TYPE])
+
+        reply = session.kernel.run(code, handle, stopped.is_set, silent=True)
         try:
-            report = json.loads(Path(f"{target}.json").read_bytes())
+            if shared:
+                report = json.loads(Path(f"{target}.json").read_bytes())
+                _check_report(report)
+                return target.read_bytes()
+            report = received[0]["report"]
             _check_report(report)
-            return target.read_bytes()
-        except (OSError, ValueError):
+            return base64.b64decode(received[0]["values"], validate=True)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             reason = f"{reply.get('ename')}: {reply.get('evalue')}"[:300]
             raise UsageError(
                 _("--with could not be packed in the note's Python: {reason}").format(reason=reason)

@@ -124,7 +124,8 @@ class ZeppelinFrontend(CellFrontend):
 
     def packed_values(self, names: Sequence[str]) -> bytes:
         """Pack values of the note's Python session."""
-        return pack_session_values(self._session_id, self.context.note_id, names)
+        context = self.context
+        return pack_session_values(self._session_id, context.note_id, context.user, names)
 
     @property
     def numbering(self) -> tuple[int, str]:
