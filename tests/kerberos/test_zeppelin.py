@@ -14,7 +14,10 @@ from submarine_jobs.backends.yarn.driver import read_running, stop_driver
 from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import StorageError, SubmarineError
 from submarine_jobs.model import Profile
+from submarine_kernel.kernelspecs import install_kernel, provisioning
 from submarine_minicluster import Minicluster
+from submarine_zeppelin.interface import SESSION_KERNEL
+from tests.waiting import until
 from tests.zeppelin.server import Note, Zeppelin
 from tests.zeppelin.test_notes import JOB, jobs_in, text_of
 
@@ -32,6 +35,12 @@ REFUSAL = (
     "hadoop.proxyuser.NAME.hosts and .users (or .groups) in the core-site.xml of the NameNode and "
     "the ResourceManager."
 )
+LOOKS = """\
+import os
+x = 41
+keys = [name for name in os.environ if "KEYTAB" in name]
+print(os.environ["SUBMARINE_JOB_ID"], keys)
+"""
 APPLICATION = {
     "user": "carol",
     "master": {"script": "true", "resources": {"memory": "512 MiB", "vcores": 1}},
@@ -50,7 +59,10 @@ def server(
 ) -> Iterator[Zeppelin]:
     """A Zeppelin with logins and the keytab of `hub`, which may act for alice and bob."""
     cluster, home = kerberos_minicluster, tmp_path_factory.mktemp("zeppelin")
-    made = Zeppelin(home, environment(cluster))
+    stanza = provisioning("box", {"memory": "400M"})
+    install_kernel(name="box", prefix=str(home), container=stanza)
+    found = {"JUPYTER_PATH": str(home / "share" / "jupyter")}
+    made = Zeppelin(home, {**environment(cluster), **found})
     made.install(
         **{
             "SUBMARINE_HADOOP_KEYTAB": str(cluster.keytab("hub")),
@@ -196,6 +208,39 @@ def check_programs_have_no_keytab(alice: User, interpreter: int) -> None:
     refused = alice.run("%submarine login")
     assert refused["status"] == "ERROR"
     assert "A paragraph cannot ask for a password" in text_of(refused)
+
+
+def test_sessions_in_containers_are_the_users(
+    client: Minicluster, server: Zeppelin, tmp_path: Path
+) -> None:
+    """The container belongs to the user, whom Zeppelin's principal acts for, and has no keytab."""
+    server.configure("submarine", properties={SESSION_KERNEL: "box"})
+    try:
+        alice = User(server, "alice")
+        shown = text_of(alice.run(f"%submarine.python(local)\n{LOOKS}"))
+        job_id, _, keys = shown.strip().partition(" ")
+        assert keys == "[]", shown + server.log()
+        job = session_of(client, "alice", tmp_path).job(job_id)
+        assert job.record().user == "alice"
+        assert running_as(job) == ("alice", "RUNNING")
+        counted = text_of(alice.run("%submarine.python(local)\nx + 1"))
+        assert counted.strip() == "42"
+        refused = User(server, "carol").run("%submarine.python(local)\nprint(1)")
+        assert refused["status"] == "ERROR"
+        assert text_of(refused).strip() == REFUSAL
+    finally:
+        alice.login()
+        server.configure("submarine", properties={SESSION_KERNEL: ""})
+    # The changed setting restarts the interpreter, which ends its sessions.
+    until(lambda: running_as(job) == ("alice", "FINISHED"), seconds=JOB)
+
+
+def running_as(job: Job) -> tuple[str, str]:
+    """The user and the state of a job's application."""
+    assert isinstance(job.backend, YarnBackend)
+    application = (job.directory.read_json("application.json") or {})["application_id"]
+    app = job.backend.rm.get(f"/apps/{application}")["app"]
+    return app["user"], app["state"]
 
 
 def test_a_user_is_refused_with_one_sentence(server: Zeppelin) -> None:

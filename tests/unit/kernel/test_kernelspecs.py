@@ -12,7 +12,13 @@ from jupyter_client.kernelspec import KernelSpecManager
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_kernel.kernelspecs import install_kernel, kernel_json, read_settings
+from submarine_kernel.kernelspecs import (
+    container_request,
+    install_kernel,
+    kernel_json,
+    provisioning,
+    read_settings,
+)
 from submarine_magics.commands import default_words
 from submarine_magics.commands.run_defaults import applicable
 
@@ -26,6 +32,25 @@ def test_kernel_json_starts_the_kernel_with_this_interpreter() -> None:
     assert spec["display_name"] == "Python + Submarine"
     assert spec["language"] == "python"
     assert spec["metadata"]["debugger"] is True
+
+
+def test_the_request_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    monkeypatch.setenv("SITE", "here")
+    stanza = provisioning("box", {"memory": "1G", "idle_timeout": "2m"})
+    place = install_kernel(name="box", prefix=str(tmp_path), container=stanza)
+    file = Path(place) / "kernel.json"
+    variables = {"A": "${SITE}/$B", "C": "plain"}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "env": variables}))
+    request = container_request("Box")
+    assert (request.name, request.run) == ("box", {"memory": "1G"})
+    assert (request.idle_timeout, request.start_timeout) == (120.0, 1800.0)
+    assert request.env == {"A": "here/$B", "C": "plain"}
+    install_kernel(name="plain", prefix=str(tmp_path))
+    with pytest.raises(UsageError, match='"plain" does not run in a container'):
+        container_request("plain")
+    with pytest.raises(UsageError, match='There is no kernel "none"'):
+        container_request("none")
 
 
 def test_install_uninstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

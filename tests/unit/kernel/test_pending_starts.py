@@ -54,6 +54,19 @@ def test_starts_end_before_their_server() -> None:
     assert not stopping()
 
 
+def test_one_start_is_stopped_and_its_job_cancelled() -> None:
+    job: Any = Job()
+    stop: list[bool] = []
+
+    async def start() -> None:
+        asyncio.get_running_loop().call_later(0.05, stop.append, True)
+        await submission.wait_for_container(job, 600.0, lambda words: None, lambda: bool(stop))
+
+    with pytest.raises(KernelLostError, match="The start was stopped, and its job kernel-x-1 is"):
+        asyncio.run(start())
+    assert job.cancelled == ["its start was stopped"]
+
+
 def test_without_starts_nothing_is_waited_for() -> None:
     assert asyncio.run(end_starts(0.0))
 
