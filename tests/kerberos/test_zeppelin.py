@@ -214,9 +214,9 @@ def test_sessions_in_containers_are_the_users(
     client: Minicluster, server: Zeppelin, tmp_path: Path
 ) -> None:
     """The container belongs to the user, whom Zeppelin's principal acts for, and has no keytab."""
+    alice = User(server, "alice")
     server.configure("submarine", properties={SESSION_KERNEL: "box"})
     try:
-        alice = User(server, "alice")
         shown = text_of(alice.run(f"%submarine.python(local)\n{LOOKS}"))
         job_id, _, keys = shown.strip().partition(" ")
         assert keys == "[]", shown + server.log()

@@ -38,8 +38,9 @@ _POLL_INTERVAL = 0.1
 _IDLE_TIMEOUT = 2.0
 #: Seconds between two interrupts of a stopped execution, in case the program loses one.
 _INTERRUPT_INTERVAL = 5.0
-#: Seconds after a stop in which an execution must have begun.
-_BEGIN_SECONDS = 5.0
+#: Seconds after a stop in which a container must be reachable and have begun the execution; and
+#: after an execution in which its reply must arrive.
+_BEGIN_SECONDS = 10.0
 #: Prompt of the calls of ``z`` from a container, before the call in JSON.
 CALL_PROMPT = "submarine-z:"
 
@@ -162,17 +163,26 @@ class Kernel:
                 idle = kind == "status" and content["execution_state"] == "idle"
                 handler(kind, content)
         while reply is None:
+            if not self.shares_files and time.monotonic() > last_message_at + _BEGIN_SECONDS:
+                raise KernelDiedError(
+                    _("The answer of the session was lost."), _("Run the paragraph again.")
+                )
             reply = self._reply(message_id)
         return reply
 
     def _check_stop(self, started: bool, stopped_at: float) -> None:
-        """Raise an error if a stopped execution cannot be interrupted: its messages are lost."""
+        """Raise an error if a stopped execution in a container cannot be interrupted.
+
+        Messages to a container may be lost.
+        """
+        if self.shares_files or time.monotonic() < stopped_at + _BEGIN_SECONDS:
+            return
         if not self._process.reachable:
             raise KernelDiedError(
                 _("The container of this session cannot be reached now."),
                 _("Run the paragraph again when the network or the node is back."),
             )
-        if not started and time.monotonic() > stopped_at + _BEGIN_SECONDS:
+        if not started:
             raise KernelDiedError(
                 _("The session has not begun this paragraph."), _("Run the paragraph again.")
             )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from submarine_jobs.errors import RefusedError, UsageError
+from submarine_jobs.errors import RefusedError, SubmarineError, UsageError
 from submarine_zeppelin.interface import SESSION_KERNEL, Context, Server
 from submarine_zeppelin.local import container_process, values
 from submarine_zeppelin.local.container_process import ContainerProcess
 from submarine_zeppelin.local.context_server import MAX_CALL, ContextServer, Forms
+from submarine_zeppelin.local.kernel import Kernel
 from submarine_zeppelin.local.python import PythonInterpreter
 
 
@@ -69,16 +71,20 @@ def remote_kernel(**state: Any) -> Any:
     return SimpleNamespace(**{"loss": "", "code": None, "connected": True, **state})
 
 
+def is_alive(process: ContainerProcess) -> bool:
+    return process.alive
+
+
 def test_a_loss_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container_process, "_LOSS_SECONDS", 0.0)
     process = ContainerProcess("gpu4", lambda options: pytest.fail("not started"))
     assert process.take_loss() is None  # It was never started.
-    assert not process.alive
+    assert not is_alive(process)
     process._remote = remote_kernel()
-    assert process.alive
+    assert is_alive(process)
     assert process.take_loss() is None
     process._remote = remote_kernel(loss="The container is gone.")
-    assert not process.alive
+    assert not is_alive(process)
     assert str(process.take_loss()) == (
         "The container is gone. The variables of this note are lost. Run the paragraphs again; the "
         "next run starts a new session."
@@ -87,3 +93,26 @@ def test_a_loss_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     process._loss_reported = False
     process._remote = remote_kernel(code=1)
     assert str(process.take_loss()).startswith("The Python process of this session has ended.")
+
+
+@pytest.mark.parametrize(
+    ("connected", "started", "sentence"),
+    [
+        (True, True, ""),
+        (False, True, "cannot be reached now"),
+        (True, False, "has not begun this paragraph"),
+    ],
+)
+def test_a_stop_ends_a_paragraph_that_cannot_be_interrupted(
+    connected: bool, started: bool, sentence: str
+) -> None:
+    process = ContainerProcess("gpu4", lambda options: pytest.fail("not started"))
+    process._remote = remote_kernel(connected=connected)
+    kernel = Kernel(process, 1000, ContextServer(Note().resources))
+    now = time.monotonic()
+    kernel._check_stop(started, now)  # A moment later the network may be back.
+    if not sentence:
+        kernel._check_stop(started, now - 3600)
+        return
+    with pytest.raises(SubmarineError, match=sentence):
+        kernel._check_stop(started, now - 3600)
