@@ -83,6 +83,11 @@ def test_z_tables_and_values_pass_in_messages(note: Note, tmp_path: Path) -> Non
     note.write("d", "%submarine\nrun --backend local --with fram --name sum")
     assert note.run("d").code is Code.ERROR
     assert "Did you mean frame?" in note.outputs["d"].text
+    note.write("large", "%submarine.python(local)\nlarge = b'x' * (65 << 20)")
+    note.run("large")
+    note.write("d", "%submarine\nrun --backend local --with large --name sum")
+    assert note.run("d").code is Code.ERROR
+    assert "larger than 64 MiB" in note.outputs["d"].text
 
 
 def test_interrupt_loss_and_end_of_the_kernel(note: Note, tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, create_secr
 from submarine_jobs.client import Job
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import JobView
+from submarine_kernel.remote import KernelLostError
 from submarine_kernel.remote.remote_kernel import loss_reason
-from submarine_kernel.remote.supervisor_client import KernelLostError, SupervisorClient
+from submarine_kernel.remote.supervisor_client import SupervisorClient
 from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol import EndReason, JobRecord, State, TaskRecord
 

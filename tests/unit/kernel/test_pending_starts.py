@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 
-from submarine_kernel.remote import PendingStart, end_starts, list_pending, submission
+from submarine_kernel.remote import (
+    KernelLostError,
+    PendingStart,
+    StartProgress,
+    end_starts,
+    list_pending,
+    submission,
+)
 from submarine_kernel.remote.pending_starts import pending, stopping
-from submarine_kernel.remote.start_progress import StartProgress
-from submarine_kernel.remote.supervisor_client import KernelLostError
 
 
 class Job:

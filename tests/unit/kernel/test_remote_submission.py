@@ -23,12 +23,13 @@ from submarine_jobs.model import KERNEL_ROLE, JobSpec
 from submarine_kernel.remote import (
     KernelRequest,
     PendingStart,
+    StartProgress,
     acquisition,
     program,
     run_options,
     spec_of_kernel,
 )
-from submarine_kernel.remote.start_progress import StartProgress, dialog_error
+from submarine_kernel.remote.start_progress import dialog_error
 from tests.frontends import RecordingFrontend
 from tests.unit.jobs.backends.yarn.test_distributed import submission
 

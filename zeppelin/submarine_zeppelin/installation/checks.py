@@ -29,6 +29,7 @@ from submarine_jobs.doctor import (
 )
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import Profile
+from submarine_kernel import kernelspecs
 from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import check_authentication, requires_kerberos
 from submarine_zeppelin.installation.installer import (
@@ -40,7 +41,7 @@ from submarine_zeppelin.installation.installer import (
 )
 from submarine_zeppelin.installation.setting_file import GROUP, read_file
 from submarine_zeppelin.installation.trial_process import start_trial_process
-from submarine_zeppelin.interface import flag_property, text_property
+from submarine_zeppelin.interface import SESSION_KERNEL, flag_property, text_property
 from submarine_zeppelin.thrift import FORM_TYPE
 
 #: Checks of the doctor that access the cluster.
@@ -69,13 +70,15 @@ def check_installation(installation: Installation) -> list[Result]:
         sentence, fix = failure.message, failure.fix
         chosen = [Check("profile", lambda _unused: error(sentence, fix))]
         context = DoctorContext(load_config({"backend": "local"}).profile)
-    own = (
+    own: tuple[Check, ...] = (
         Check("installation", lambda _unused: _installation(installation)),
         Check(_("settings of Zeppelin"), lambda _unused: _saved(installation)),
         Check("python", lambda _unused: _python(installation), seconds=_TIMEOUT),
         Check("start", lambda _unused: _start(installation, environ), seconds=_TIMEOUT),
         Check("users", lambda _unused: _users(installation, properties, context.profile)),
     )
+    if name := text_property(properties, SESSION_KERNEL):
+        own = (*own, Check(_("session kernel"), lambda _unused: _session_kernel(name)))
     if context.profile.backend is None:
         chosen[0] = Check("profile", lambda _unused: _no_cluster(installation))
     return run_checks(context, own if broken else (*own, *chosen))
@@ -152,6 +155,15 @@ def _users(installation: Installation, properties: Mapping[str, str], profile: P
         _("Configure logins, or let all jobs run as Zeppelin's account: {to_set}.").format(
             to_set=to_set
         ),
+    )
+
+
+def _session_kernel(name: str) -> Finding:
+    request = kernelspecs.container_request(name)
+    return ok(
+        _("Python sessions of notes run in containers of the kernel {name}.").format(
+            name=request.name
+        )
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
+from submarine_kernel.kernelspecs import install_kernel, provisioning
 from submarine_zeppelin.interface import PROPERTIES
 
 
@@ -208,6 +209,22 @@ def test_check_reports_cluster_and_users(home: Path, tmp_path: Path) -> None:
     assert "page Interpreters" in said["users"]["fix"]
     (home / "conf" / "shiro.ini").write_text("[users]\n")
     assert checks(home)["users"]["status"] == "ok"
+
+
+def test_check_reports_the_kernel_of_sessions(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
+    run("install", str(home), "--python", "/bin/false")
+    assert "session kernel" not in checks(home)
+    chosen = "--set=submarine.session.kernel=box"
+    run("install", str(home), "--python", "/bin/false", chosen)
+    said = checks(home)["session kernel"]
+    assert said["status"] == "error"
+    assert said["sentence"].startswith('There is no kernel "box".')
+    stanza = provisioning("box", {"memory": "1G"})
+    install_kernel(name="box", prefix=str(tmp_path), container=stanza)
+    assert checks(home)["session kernel"]["status"] == "ok"
 
 
 def test_check_reports_the_keytab(home: Path, tmp_path: Path) -> None:
