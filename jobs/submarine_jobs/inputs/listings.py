@@ -154,12 +154,12 @@ def _lines(item: NamedInput, place: Place, data: bytes) -> Iterator[tuple[int, s
                 )
             )
         scheme = scheme_of(uri)
-        if not scheme and not uri.startswith("/"):
+        if scheme == HUB or uri.startswith(MANIFEST):
+            problem = _("{uri!r} is not a file").format(uri=uri[:120])
+        elif not scheme and not uri.startswith("/"):
             problem = _("{uri!r} is neither a URI nor an absolute path").format(uri=uri[:120])
         elif ".." in unquote(uri).split("/"):
-            problem = _("{uri!r} contains ..").format(uri=uri[:120])
-        elif scheme == HUB or uri.startswith(MANIFEST):
-            problem = _("{uri!r} is not a file").format(uri=uri[:120])
+            problem = _("{uri!r} contains .., which leads out of a directory").format(uri=uri[:120])
         elif _CONTROL.search(uri):
             problem = _("{uri!r} contains a control character").format(uri=uri[:120])
         else:

@@ -145,6 +145,23 @@ def test_patterns_and_manifests(submit: Submit, tmp_path: Path) -> None:
         run(submit, f"@{tmp_path}/files.txt")
 
 
+def test_lines_of_a_manifest_that_name_no_file_are_refused(submit: Submit, tmp_path: Path) -> None:
+    write(tmp_path, {"d/größe 1.csv": b"1", "secret": b"2"})
+    for line, problem in {
+        "ROOT/d/../secret": "contains .., which leads out of a directory",
+        "file://ROOT/d/%2e%2e/secret": "contains .., which leads out of a directory",
+        "d/a.csv": "is neither a URI nor an absolute path",
+        "ROOT/d/a\tb": "contains a control character",
+        "@ROOT/d/other.txt": "is not a file",
+    }.items():
+        uri = line.replace("ROOT", str(tmp_path))
+        (tmp_path / "d/files.txt").write_text(f"{tmp_path}/d/größe 1.csv\n{uri}\n")
+        with pytest.raises(UsageError) as caught:
+            run(submit, f"@{tmp_path}/d/files.txt:list")
+        place = f"line 2 of file://{tmp_path}/d/files.txt"
+        assert str(caught.value).startswith(f"--input T: {place}: {uri!r} {problem}.")
+
+
 @pytest.mark.full
 def test_a_restarted_worker_has_the_same_list_though_a_file_was_added(
     submit: Submit, tmp_path: Path
