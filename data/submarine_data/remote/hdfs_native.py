@@ -21,6 +21,7 @@ from submarine_data.remote.configuration import (
 from submarine_data.remote.errors import RemoteError
 from submarine_data.remote.patterns import files_of
 from submarine_data.remote.range_reader import PATIENCE, Body, RangeReader, buffered
+from submarine_data.remote.waiting import watched
 from submarine_data.remote.webhdfs import file_entries, patiently
 from submarine_runtime.kerberos import HDFS_TOKEN, container_tokens
 from submarine_runtime.protocol import core_settings, hdfs_settings
@@ -29,6 +30,10 @@ from submarine_runtime.translation import _
 
 #: Earlier releases read files in encryption zones without decrypting them.
 MINIMUM = (0, 14, 4)
+#: Setting: failures of NameNodes after which a call fails; each is tried.
+_ATTEMPTS = "dfs.client.failover.max.attempts"
+#: Bytes of one call of a file, at most: one that takes long is reported.
+_CALL_BYTES = 1 << 20
 
 
 def usable(configuration: ClientConfiguration) -> bool:
@@ -78,14 +83,14 @@ class HdfsNativeFileSystem:
 
         def stat(path: str) -> Entry | None:
             try:
-                with _errors():
+                with _errors(uri):
                     return _entry(client.get_file_info(path))
             except NotFoundError:
                 return None
 
         def entries(path: str) -> list[Entry]:
             try:
-                with _errors():
+                with _errors(uri):
                     return [_entry(status) for status in client.list_status(path)]
             except NotFoundError:
                 return []
@@ -98,14 +103,14 @@ class HdfsNativeFileSystem:
         place, client = self._located(uri)
 
         def look() -> Any:
-            with _errors():
+            with _errors(uri):
                 return client.get_file_info(place.path)
 
         status = patiently(uri, look, self._patience)
         if status.isdir:
             raise RemoteError(_("{uri} is a directory.").format(uri=uri))
 
-        file = _NativeFile(client, place.path)
+        file = _NativeFile(uri, client, place.path)
 
         @contextmanager
         def open_range(offset: int, length: int) -> Iterator[Body]:
@@ -120,6 +125,8 @@ class HdfsNativeFileSystem:
             hdfs_native = importlib.import_module("hdfs_native")
             hdfs = self._configuration.hdfs
             settings = {**core_settings(hdfs), **hdfs_settings(hdfs)}
+            # Its own attempts take minutes, in which nothing is logged; ours follow.
+            settings[_ATTEMPTS] = str(max(map(len, hdfs.rpc.values()), default=1))
             self._clients[place.service] = hdfs_native.Client(place.service, settings)
         return place, self._clients[place.service]
 
@@ -127,14 +134,14 @@ class HdfsNativeFileSystem:
 class _NativeFile:
     """A file that is opened once, and after an error again, because its blocks may have moved."""
 
-    def __init__(self, client: Any, path: str) -> None:
-        self._client, self._path = client, path
+    def __init__(self, uri: str, client: Any, path: str) -> None:
+        self._uri, self._client, self._path = uri, client, path
         self._opened: Any = None
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
         try:
-            with _errors():
+            with _errors(self._uri):
                 if self._opened is None:
                     self._opened = self._client.read(self._path)
                 yield self._opened
@@ -152,15 +159,19 @@ class _NativeBody:
         self._packet = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int:
-        if not self._packet:
-            with self._file.opened() as file:
-                if self._packets is None:
-                    self._packets = file.read_range_stream(self._offset, self._length)
-                self._packet = memoryview(next(self._packets, b""))
-        count = min(len(buffer), len(self._packet))
-        buffer[:count] = self._packet[:count]
-        self._packet = self._packet[count:]
-        return count
+        done, most = 0, min(len(buffer), _CALL_BYTES)
+        with self._file.opened() as file:
+            if self._packets is None:
+                self._packets = iter(file.read_range_stream(self._offset, self._length))
+            while done < most:
+                self._packet = self._packet or memoryview(next(self._packets, b""))
+                if not self._packet:
+                    break
+                count = min(most - done, len(self._packet))
+                buffer[done : done + count] = self._packet[:count]
+                self._packet = self._packet[count:]
+                done += count
+        return done
 
 
 def _entry(status: Any) -> Entry:
@@ -169,10 +180,11 @@ def _entry(status: Any) -> Entry:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def _errors(uri: str) -> Iterator[None]:
     """Convert errors of hdfs-native, of which only some names are final."""
     try:
-        yield
+        with watched(uri):
+            yield
     except FileNotFoundError as exc:
         raise NotFoundError(str(exc)) from exc
     except PermissionError as exc:

@@ -11,6 +11,7 @@ import time
 from typing import Any, BinaryIO, Callable, ContextManager, Protocol, cast
 
 from submarine_data.remote.errors import MissingFileError, RefusedAccessError, RemoteError
+from submarine_data.remote.waiting import Wait
 from submarine_runtime.backoff import Backoff
 from submarine_runtime.storage import NotFoundError, StoreError
 from submarine_runtime.translation import _
@@ -129,6 +130,7 @@ class RangeReader(io.RawIOBase):
     def _read_patiently(self, view: memoryview) -> int:
         """Return the number of bytes read; continue at the same byte after a broken connection."""
         backoff, end, empty = Backoff(0.1, _LONGEST_PAUSE), time.monotonic() + self._patience, 0
+        wait = Wait(self.name, self._patience)
         while True:
             try:
                 count = self._read_some(view)
@@ -136,9 +138,12 @@ class RangeReader(io.RawIOBase):
                 self._drop()
                 pause = backoff.pause()
                 if not exc.transient or time.monotonic() + pause > end:
+                    wait.given_up()
                     raise self._failure(exc) from exc
+                wait.failed(exc)
                 time.sleep(pause)
                 continue
+            wait.succeeded()
             if count:
                 return count
             empty += 1

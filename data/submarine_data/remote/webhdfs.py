@@ -15,6 +15,7 @@ from submarine_data.remote.configuration import (
 from submarine_data.remote.errors import MissingFileError, RemoteError
 from submarine_data.remote.patterns import files_of
 from submarine_data.remote.range_reader import PATIENCE, Body, RangeReader, buffered, remote_error
+from submarine_data.remote.waiting import Wait
 from submarine_runtime.storage import Entry, StoreError, WebHdfsStore, retry
 from submarine_runtime.translation import _
 
@@ -126,7 +127,20 @@ def patiently(uri: str, action: Callable[[], T], patience: float) -> T:
     RemoteError
         If it fails for good, or for longer than ``patience`` seconds.
     """
+    wait = Wait(uri, patience)
+
+    def attempt() -> T:
+        try:
+            result = action()
+        except StoreError as exc:
+            if exc.transient:
+                wait.failed(exc)
+            raise
+        wait.succeeded()
+        return result
+
     try:
-        return retry(action, time.monotonic() + patience, longest=5.0)
+        return retry(attempt, time.monotonic() + patience, longest=5.0)
     except StoreError as exc:
+        wait.given_up()
         raise remote_error(uri, exc, patience if exc.transient else 0.0) from exc

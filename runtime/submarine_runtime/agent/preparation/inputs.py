@@ -193,6 +193,7 @@ class _Fetch:
                 fetch_remote(config, self._scratch, files, report)
             elif prefix:
                 other = open_store(config.stores[prefix])
+                other.on_wait = self._store.on_wait
                 Fetcher(other, config.save_grace).fetch(files, report)
             else:
                 self._fetcher.fetch(files, report)

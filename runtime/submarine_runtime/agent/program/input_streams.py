@@ -71,6 +71,7 @@ class InputStreams:
         self._writers: dict[str, int] = {}
         self._shipped: dict[str, Any] = {}
         self._resumed = False
+        self._said: dict[str, str] = {}
         self.sentences: list[str] = []
 
     def _file(self, name: str, file: str) -> str:
@@ -226,13 +227,20 @@ class InputStreams:
         return requested_ending(problem) if problem and not cancelled else ending
 
     def problem(self) -> dict[str, str] | None:
-        """End the streams whose processes have succeeded; return a request if one has failed."""
+        """End the streams whose processes have succeeded; return a request if one has failed.
+
+        The warnings of the processes, such as a wait for HDFS, become events.
+        """
         for name, feeder in self._feeders.items():
             status = feeder.poll()
+            said = last_line(self._file(name, LOG))
+            if said and not status and said != self._said.get(name):
+                self._said[name] = said
+                self._event("warning", f"--input {name}: {said}", {})
             if status == 0 and name in self._writers:
                 os.close(self._writers.pop(name))
             elif status:
-                said = last_line(self._file(name, LOG)) or _(
+                said = said or _(
                     "the process that reads the data ended with status {status}"
                 ).format(status=status)
                 why = _("--input {name}: {said}").format(name=name, said=said)

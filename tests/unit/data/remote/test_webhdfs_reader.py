@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,10 +18,12 @@ from submarine_data.remote import (
     RefusedAccessError,
     RemoteError,
     WebHdfsFileSystem,
+    waiting,
 )
 from submarine_runtime.backoff import Backoff
 from submarine_runtime.storage import StoreError
 from tests.unit.data.remote.webhdfs_server import WebHdfs, serving
+from tests.waiting import until
 
 DATA = os.urandom(1 << 20) * 12
 URI = "hdfs:///data/file.bin"
@@ -147,6 +150,49 @@ def test_a_reader_gives_up_after_its_patience() -> None:
     reader = RangeReader(URI, 10, open_range, patience=0.2)
     with pytest.raises(RemoteError, match="could not be accessed for 0 s: HDFS is away"):
         reader.read()
+
+
+def test_a_wait_is_logged_at_its_beginning_and_its_end(
+    server: WebHdfs,
+    system: WebHdfsFileSystem,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    file = system.open(URI)
+    server.away = 1
+    file.read(4)
+    assert caplog.messages == []  # Too short.
+    monkeypatch.setattr(waiting, "_SILENT", 0.0)
+    for _number in range(2):
+        server.away = 3
+        with system.open(URI) as other:
+            assert other.read(4) == DATA[:4]
+        begin, end = caplog.messages
+        assert begin.startswith(f"{URI} is not available, waiting for up to 60 s: HDFS refused ")
+        assert end == f"{URI} is available again after 0 s."
+        caplog.clear()
+    server.away = 1 << 30
+    with pytest.raises(RemoteError):
+        WebHdfsFileSystem(server.configuration, patience=0.05).open(URI)
+    assert len(caplog.messages) == 1  # The error says the rest.
+
+
+def test_a_call_without_an_answer_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waiting, "_STALLED", 0.05)
+    monkeypatch.setattr(waiting, "_LOOK", 0.01)
+    with waiting.watched(URI):
+        until(lambda: caplog.messages)
+        with waiting.watched(f"{URI}.2"):
+            time.sleep(0.1)  # The same outage.
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        f"{URI} is not available",
+        f"{URI}.2 is available again after 0 s.",
+    ]
+    with waiting.watched(URI):
+        pass
+    assert len(caplog.messages) == 2
 
 
 @pytest.mark.parametrize(
