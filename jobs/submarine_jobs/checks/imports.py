@@ -15,7 +15,7 @@ import os
 import re
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from submarine_jobs.checks.definitions import bound_names
@@ -152,10 +152,15 @@ def missing_imports(
     -------
     list of Finding
         An error for each import that will certainly be executed, a warning for one inside a
-        function; guarded imports are not reported. A single warning if the subprocess fails.
+        function or in a file that the program does not import; guarded imports are not reported.
+        A single warning if the subprocess fails.
     """
     imports = [
         found for file in sorted(bundle.python_files) for found in _imports_of(bundle.files, file)
+    ]
+    reached = _reached_files(bundle, imports)
+    imports = [
+        found if found.file in reached else replace(found, certain=False) for found in imports
     ]
     own = {name.split("/")[0].removesuffix(".py") for name in bundle.python_files}
     findings = [
@@ -192,6 +197,30 @@ def missing_imports(
             certain = found.certain and levels[found.path, found.member] == "error"
             shown.setdefault(found.full, _submodule_finding(bundle, found, python, certain=certain))
     return [*findings, *shown.values()]
+
+
+def _reached_files(bundle: Bundle, imports: Iterable[_Import]) -> set[str]:
+    """Return the program's file and those that it imports, also through others.
+
+    A notebook may have collected files for several jobs, of which each runs one.
+    """
+    if bundle.program not in bundle.python_files:
+        return set(bundle.python_files)
+    of_files: dict[str, list[_Import]] = {}
+    for found in imports:
+        of_files.setdefault(found.file, []).append(found)
+    reached: set[str] = set()
+    pending = [bundle.program]
+    while pending:
+        file = pending.pop()
+        if file in reached or file not in bundle.files:
+            continue
+        reached.add(file)
+        for found in of_files.get(file, ()):
+            parts = found.full.split(".")
+            stems = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+            pending += [f"{stem}{end}" for stem in stems for end in (".py", "/__init__.py")]
+    return reached
 
 
 def _missing_top_level(python: str, missing: Iterable[_Import], timeout: float) -> set[str]:

@@ -241,6 +241,26 @@ def test_imports_that_the_interpreter_does_not_have() -> None:
     assert "--python-env" in found[0].fix
 
 
+def test_imports_of_a_file_that_the_program_does_not_import_are_warnings() -> None:
+    """A notebook collects files for several jobs, such as one of Spark."""
+    bundle = bundle_of(
+        cell("from pack import part\ndef later():\n    import lazily"),
+        cell("from . import second\nfrom nowhere_a import x", "[2]", "pack/part.py"),
+        cell("import nowhere_b", "[3]", "pack/second.py"),
+        cell("import nowhere_c", "[4]", "lazily.py"),
+        cell("import nowhere_d, other_module", "[5]", "other_job.py"),
+        cell("import nowhere_e", "[6]", "other_module.py"),
+    )
+    found = missing_imports(bundle, sys.executable)
+    assert {f.message.split()[2]: f.level.value for f in found} == {
+        "nowhere_a": "error",
+        "nowhere_b": "error",
+        "nowhere_c": "error",
+        "nowhere_d": "warning",
+        "nowhere_e": "warning",
+    }
+
+
 def test_modules_are_looked_up_without_running_them(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     site = tmp_path / "python"
