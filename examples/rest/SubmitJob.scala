@@ -14,7 +14,7 @@ import java.util.UUID
 
 object SubmitJob {
   def main(words: Array[String]): Unit = {
-    val Array(server, bundle, options, requestId) = words.take(4)
+    val (server, bundle, options, requestId) = (words(0), words(1), words(2), words(3))
     val boundary = UUID.randomUUID.toString
 
     def part(name: String, content: Array[Byte]): Array[Byte] =

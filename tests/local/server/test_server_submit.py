@@ -1,4 +1,4 @@
-"""``POST jobs`` of a real server: checks, request ids, limits, and the example in Java."""
+"""``POST jobs`` of a real server: checks, request ids, limits, the examples in Java and Scala."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import pytest
 
 from submarine_jobs.client import Session
 from tests.local.server.jupyter_server import API, BASE, TOKEN, Answer, Server
+from tests.spark import spark_home
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "rest"
 PROGRAM = {"train.py": "import data\nprint(data.TEXT)\n", "data.py": "TEXT = 'grüße'\n"}
@@ -317,3 +318,32 @@ def test_the_example_in_java_submits_once(server: Server, tmp_path: Path) -> Non
     answers = [json.loads(line[0]) for line in lines]
     assert [answer["repeated"] for answer in answers] == [False, True]
     assert answers[0]["job_id"] == answers[1]["job_id"]
+
+
+@pytest.mark.full
+def test_the_example_in_scala_submits_once(server: Server, tmp_path: Path) -> None:
+    """Compiled with the Scala compiler among the jars of Spark."""
+    java, jars = shutil.which("java"), spark_home() / "jars"
+    if java is None or not list(jars.glob("scala-compiler-*.jar")):
+        pytest.skip("no Java, or no Scala compiler in the jars of Spark")
+    scala = ":".join(map(str, sorted(jars.glob("scala-*.jar"))))
+    compiled = subprocess.run(
+        [java, "-cp", scala, "scala.tools.nsc.Main", "-usejavacp", "-release", "11", "-Xlint",
+         "-Werror", "-d", str(tmp_path), str(EXAMPLES / "SubmitJob.scala")],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert compiled.returncode == 0, compiled.stdout + compiled.stderr
+    (tmp_path / "train.zip").write_bytes(zipped())
+    options = {"program": "train.py", "name": "from-scala"}
+    answers = []
+    for _ in range(2):
+        ran = subprocess.run(
+            [java, "-Xmx64m", "-cp", f"{tmp_path}:{scala}", "SubmitJob", f"{server.origin}{BASE}",
+             str(tmp_path / "train.zip"), json.dumps(options), "scala-1"],
+            capture_output=True, text=True, timeout=120, env={"SUBMARINE_TOKEN": TOKEN},
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        answers.append(json.loads(ran.stdout))
+    assert [answer["repeated"] for answer in answers] == [False, True]
+    assert answers[0]["job_id"] == answers[1]["job_id"]
+    assert state(server, answers[0]["job_id"]) == "SUCCEEDED"
