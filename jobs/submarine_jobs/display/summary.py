@@ -133,12 +133,15 @@ def resources(record: JobRecord) -> str:
     """What was asked for and used: ``3 GiB, 1 vcore, 1 GPU; peak 812 MiB``."""
     requested = record.resources.get("requested")
     requested = requested if isinstance(requested, dict) else {}
+    spark = record.resources.get("type") == "spark"
     parts = []
     for role, amounts in list(requested.items())[:8]:
         if isinstance(amounts, dict):
             number = sum(task.role == role for task in record.tasks)
-            if record.resources.get("type") == "spark" and role == "executor":
+            if spark and role == "executor":
                 number = _whole(amounts.get("instances"))
+            elif spark:
+                role = _("driver")
             words = _format_size(amounts)
             words = (
                 _("{number} of {words}").format(number=number, words=words) if number > 1 else words

@@ -207,3 +207,11 @@ def test_sizes() -> None:
         "1.2 MB",
         "1000.0 TB",
     ]
+
+
+def test_the_resources_of_a_spark_job_are_those_of_driver_and_executors() -> None:
+    size = {"memory": 1024, "vcores": 1}
+    asked = {"worker": size, "executor": {**size, "instances": 2}}
+    found = record(resources={"requested": asked, "type": "spark"}, tasks=[])
+    words = "driver: 1 GiB, 1 vcore; executor: 2 of 1 GiB, 1 vcore"
+    assert words in display.text(JobView(found), now=NOW)
