@@ -78,11 +78,17 @@ def _described(store: DatasetStore, frame: Any, directory: str) -> Dataset:
             found.update(storage.read(f"{path}/{name}", offset, _READ_BYTES))
         # The names differ from those of uploaded files, which lie under the names of the digest.
         digests.append((f"spark/{number:05d}", size, found.hexdigest()))
-    shown = frame.columns[:SAMPLE_COLUMNS]
-    rows = [
-        tuple(sample_cell(row[column]) for column in range(len(shown)))
-        for row in frame.select(*shown).take(SAMPLE_ROWS)
-    ]
+    # The query of the frame may take long, and give other rows when it runs again.
+    read = frame.sparkSession.read.parquet
+    stored = read(storage.url(path))
+    shown = stored.columns[:SAMPLE_COLUMNS]
+
+    def first_rows(written: Any) -> Any:
+        return written.select(*map(_quoted, shown)).take(SAMPLE_ROWS)
+
+    # Spark reads the largest file first, and the first file may have no rows.
+    taken = first_rows(read(storage.url(f"{path}/{min(files)[0]}"))) or first_rows(stored)
+    rows = [tuple(sample_cell(row[column]) for column in range(len(shown))) for row in taken]
     return Dataset(
         "",
         content_digest(digests),
@@ -92,6 +98,12 @@ def _described(store: DatasetStore, frame: Any, directory: str) -> Dataset:
         len(files),
         time.time(),
         store.user,
+        rows=stored.count(),
         schema=tuple((str(column), str(kind)) for column, kind in frame.dtypes),
-        sample=Sample(tuple(map(str, shown)), tuple(rows), len(frame.columns) - len(shown)),
+        sample=Sample(tuple(map(str, shown)), tuple(rows), len(stored.columns) - len(shown)),
     )
+
+
+def _quoted(column: str) -> str:
+    """Return the name of a column for Spark; a dot in it would select a field."""
+    return "`" + column.replace("`", "``") + "`"
