@@ -21,7 +21,7 @@ from submarine_runtime.cluster_http import (
     NoAnswerError,
 )
 from submarine_runtime.kerberos import INVALID_TOKEN, resourcemanager_access
-from submarine_runtime.protocol import CoordinatorConfig, JobStore
+from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, JobStore
 from submarine_runtime.storage import application_id
 from submarine_runtime.translation import _
 from submarine_runtime.yarn.applications import (
@@ -143,7 +143,7 @@ def _standby(answer: Answer) -> str:
     return _("it does not accept the delegation token") if unknown else ""
 
 
-def application(config: CoordinatorConfig, timeout: float) -> Application:
+def application(config: AgentConfig | CoordinatorConfig, timeout: float) -> Application:
     """Return the ResourceManager's data on this application; empty if it does not answer."""
     name = application_id(os.environ)
     access = resourcemanager_access(config.store)
@@ -152,7 +152,7 @@ def application(config: CoordinatorConfig, timeout: float) -> Application:
     return application_of(answer) or Application({})
 
 
-def application_was_killed(config: CoordinatorConfig) -> bool:
+def application_was_killed(config: AgentConfig | CoordinatorConfig) -> bool:
     """Return whether a user or an administrator killed the application."""
     app = application(config, OVER_SECONDS)
     return "KILLED" in (app.state, app.final_status)

@@ -1,4 +1,4 @@
-"""Spark jobs on the minicluster: a program that succeeds, one that fails, a cancel, a dead driver.
+"""Spark jobs on the minicluster: success, a failure, too much memory, a cancel, a killed driver.
 
 They need Spark: ``scripts/setup.sh spark``, or ``SPARK_HOME``.
 """
@@ -6,12 +6,14 @@ They need Spark: ``scripts/setup.sh spark``, or ``SPARK_HOME``.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
 import psutil
 import pytest
 
+from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Resources, Role, SparkRequest
 from submarine_runtime.protocol import EndReason, State
@@ -34,6 +36,20 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 print(spark.sparkContext.parallelize(range(4), 2).map(lambda n: 2 * n).collect(), flush=True)
 raise ValueError("no rows")
+"""
+#: One executor of 896 MB, whose Python worker takes 1 GiB for longer than two checks of the
+#: NodeManager.
+GREEDY = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+
+def grow(number):
+    import time
+    pages = b"x" * (1 << 30)
+    time.sleep(60)
+    return len(pages)
+
+print(spark.sparkContext.parallelize([1], 1).map(grow).collect(), flush=True)
 """
 SIZE = {
     "spark": SparkRequest(1, Resources(512)),
@@ -91,6 +107,20 @@ def test_a_failing_program_has_its_traceback_in_the_record(submit: Submit) -> No
     assert record.failure.frames[-1].cell_line == 6
 
 
+def test_an_executor_that_exceeds_its_memory_is_the_reason(submit: Submit) -> None:
+    once = SparkRequest(1, Resources(512), {"spark.task.maxFailures": "1"})
+    job = submit(GREEDY, "greedy", **{**SIZE, "spark": once})
+    record = job.wait(SECONDS)
+    assert (record.state, record.reason) == (State.FAILED, EndReason.OUT_OF_MEMORY), record.detail
+    assert re.fullmatch(
+        r"An executor used 1\.\d GB of 896 MB; ask for more with --executor_resources or "
+        r"--conf spark\.executor\.memoryOverhead\.",
+        record.detail,
+    )
+    assert record.failure is not None
+    assert record.failure.frames[0].cell_line == 12
+
+
 def test_a_cancelled_job_leaves_no_files_of_spark(submit: Submit) -> None:
     job = submit(SLOW, "cancelled", **SIZE)
     until(lambda: has_session(job), "the session", SECONDS)
@@ -100,24 +130,50 @@ def test_a_cancelled_job_leaves_no_files_of_spark(submit: Submit) -> None:
     until(lambda: not staged(job), "the files are gone", 60)
 
 
-def test_a_killed_driver_has_a_reason_and_leaves_no_files_of_spark(submit: Submit) -> None:
-    job = submit(SLOW, "killed", **SIZE)
-    until(lambda: has_session(job), "the session", SECONDS)
-    handle = job.handle
-    assert handle is not None
-    assert staged(job)
-    application = str(handle["application_id"])
-    drivers = [
+def driver_of(job: Job) -> int:
+    """The process of the driver's JVM."""
+    assert job.handle is not None
+    application = str(job.handle["application_id"])
+    [driver] = [
         process.pid
-        for process in psutil.process_iter()
-        if process.name() == "java"
-        and "org.apache.spark.deploy.yarn.ApplicationMaster" in process.cmdline()
+        for process in psutil.process_iter(["name", "cmdline"])
+        if process.info["name"] == "java"
+        and "org.apache.spark.deploy.yarn.ApplicationMaster" in process.info["cmdline"]
         and application in process.cwd()
     ]
-    assert len(drivers) == 1
-    os.kill(drivers[0], signal.SIGKILL)
+    return driver
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["driver", "container"])
+def test_a_killed_driver_is_a_failure_and_leaves_no_files_of_spark(
+    submit: Submit, whole: bool
+) -> None:
+    """The JVM only, and the whole container, whose agent then publishes no record."""
+    job = submit(SLOW, "killed", **SIZE)
+    until(lambda: has_session(job), "the session", SECONDS)
+    assert job.handle is not None
+    assert staged(job)
+    driver = driver_of(job)
+    if whole:
+        os.killpg(os.getpgid(driver), signal.SIGKILL)
+    else:
+        os.kill(driver, signal.SIGKILL)
     record = job.wait(SECONDS)
-    # The agent may report the SIGTERM that YARN then sends to it, before the client sees the end.
-    assert record.reason in (EndReason.MASTER_LOST, EndReason.KILLED_ON_CLUSTER), record
-    job.backend.observe({job.id: handle})
+    assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST), record
+    assert record.detail.startswith("The application master "), record.detail
+    assert record.written_by == "closer" or not whole
+    job.backend.observe({job.id: job.handle})
     assert not staged(job)
+
+
+def test_an_application_that_is_killed_on_the_cluster_is_no_failure(
+    session: Session, submit: Submit
+) -> None:
+    job = submit(SLOW, "stopped", **SIZE)
+    until(lambda: has_session(job), "the session", SECONDS)
+    assert job.handle is not None
+    backend = session.backend()
+    assert isinstance(backend, YarnBackend)
+    assert backend.rm.kill(str(job.handle["application_id"]), "maintenance")
+    record = job.wait(SECONDS)
+    assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER), record

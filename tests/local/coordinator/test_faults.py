@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -47,16 +48,24 @@ def test_the_program_dies_with_a_killed_agent(agents: AgentProcesses, command: s
     assert not (agents.job_dir / "record.json").exists()
 
 
-def test_an_agent_whose_application_master_dies_ends_the_program(agents: AgentProcesses) -> None:
-    """YARN does not always signal what a killed application master leaves behind."""
-    words = [
-        AGENT_PYTHON,
-        "-I",
-        str(agents.zip),
-        "agent",
-        "--directory",
-        str(agents.prepare(SLEEPER)),
-    ]
+@pytest.mark.parametrize(
+    ("signalled", "cluster", "reason"),
+    [
+        # YARN does not always signal what a killed application master leaves behind.
+        (False, None, EndReason.MASTER_LOST),
+        (True, None, EndReason.MASTER_LOST),
+        (True, "RUNNING", EndReason.MASTER_LOST),
+        (True, "KILLED", EndReason.KILLED_ON_CLUSTER),
+    ],
+)
+def test_an_agent_whose_application_master_dies_ends_the_program(
+    agents: AgentProcesses, signalled: bool, cluster: str | None, reason: EndReason
+) -> None:
+    """The state of the application at the ResourceManager tells a killed master from a kill."""
+    server = resourcemanager(cluster) if cluster else None
+    urls = [f"http://127.0.0.1:{server.server_port}"] if server else []
+    scratch = agents.prepare(SLEEPER, resourcemanagers=urls)
+    words = [AGENT_PYTHON, "-I", str(agents.zip), "agent", "--directory", str(scratch)]
     master = subprocess.Popen(
         ["sh", "-c", '"$@" & wait', "sh", *words],
         env={**os.environ, "CONTAINER_ID": "container_1_0001_01_000001"},
@@ -65,16 +74,41 @@ def test_an_agent_whose_application_master_dies_ends_the_program(agents: AgentPr
     try:
         until((agents.scratch() / "worker-0.stdout.log").exists)
         pid = program_pid(agents)
+        agent = json.loads((agents.job_dir / "claim.json").read_text())["pid"]
         master.kill()
         master.wait()
+        if signalled:
+            os.kill(agent, signal.SIGTERM)
         until(lambda: not running(pid))
         until((agents.job_dir / "record.json").exists)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(master.pid, signal.SIGKILL)
+        if server is not None:
+            server.shutdown()
+            server.server_close()
     record = agents.record()
-    assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
-    assert record.detail == "The application master died."
+    assert (record.state, record.reason) == (reason.meaning.state, reason)
+    if reason is EndReason.MASTER_LOST:
+        assert record.detail == "The application master died."
+
+
+def resourcemanager(state: str) -> HTTPServer:
+    """A ResourceManager that reports this state of each application."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps({"app": {"id": "a", "state": state}}).encode())
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 def test_sigterm_ends_the_program_and_leaves_the_record(tmp_path: Path) -> None:

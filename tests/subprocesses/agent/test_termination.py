@@ -27,7 +27,7 @@ def lose() -> None:
 class Alone(SingleTaskAgent):
     def __init__(self) -> None:
         self._wakeup = Wakeup()
-        self._orphaned = False
+        self._orphaned, self._parent = False, 0
         nothing: Any = None
         self._config = self._scratch = self._status = self._cancel = nothing
 

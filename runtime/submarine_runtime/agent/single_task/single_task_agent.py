@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
+from submarine_runtime import yarn
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.live import LiveViews
 from submarine_runtime.agent.outputs import model_version
@@ -76,13 +77,15 @@ class SingleTaskAgent:
         self._view_is_open = self._claimed = False
         self._ending: Ending | None = None
         self._orphaned = False
+        #: The process that started the agent, 0 outside YARN; whether YARN says that a user killed
+        #: the application.
+        self._parent = os.getppid() if "CONTAINER_ID" in os.environ else 0
+        self._was_killed: Callable[[AgentConfig], bool] | None = None
 
     def run(self) -> int:
         """Run the task to its end; return the agent's exit code."""
-        if "CONTAINER_ID" in os.environ and os.getppid() > 1:
-            threading.Thread(
-                target=self._watch_parent, args=(os.getppid(),), name="parent", daemon=True
-            ).start()
+        if self._parent > 1:
+            threading.Thread(target=self._watch_parent, name="parent", daemon=True).start()
         try:
             self._context = single_task_context(
                 self._config, self._scratch, self._status, self._wakeup, self._cancel
@@ -109,21 +112,32 @@ class SingleTaskAgent:
                 EndReason.AGENT_LOST, _("The agent failed: {error!r}").format(error=exc)
             )
 
-    def _watch_parent(self, parent: int) -> None:
+    def _watch_parent(self) -> None:
         """End the task after the process that started the agent has died: YARN's container ended.
 
         The NodeManager signals the other processes of a container in most cases, but not always.
         """
-        while os.getppid() == parent:
+        # Imported before it is needed: YARN deletes the archive of this code with SIGTERM.
+        self._was_killed = yarn.application_was_killed
+        while os.getppid() == self._parent:
             time.sleep(CHECK_SECONDS)
         if not self._wakeup.terminated:
             self._orphaned = True
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _terminate(self) -> int:
-        if self._orphaned:
+        if self._orphaned or self._master_died():
             return self._finish_terminated(EndReason.MASTER_LOST, _("The application master died."))
         return self._finish_terminated(EndReason.KILLED_ON_CLUSTER, _("SIGTERM came from outside."))
+
+    def _master_died(self) -> bool:
+        """Return whether the NodeManager sent SIGTERM because the application master died.
+
+        The master is the parent of an agent in its container. In another container, the shell that
+        is the parent dies of the same signal.
+        """
+        died = in_master_container() and os.getppid() != self._parent
+        return died and not (self._was_killed and self._was_killed(self._config))
 
     def _claimed_run(self) -> int:
         status = self._status
@@ -376,6 +390,11 @@ def master_launch_time(scratch: Scratch, began: float) -> float:
 
     The NodeManager writes the launch script when all files are there.
     """
-    if not os.environ.get("CONTAINER_ID", "").endswith("_000001"):
+    if not in_master_container():
         return began
     return min(first_change([scratch.path(LAUNCH_SCRIPT)]) or began, began)
+
+
+def in_master_container() -> bool:
+    """Return whether this process runs in the container of the application master."""
+    return os.environ.get("CONTAINER_ID", "").endswith("_000001")
