@@ -1,6 +1,7 @@
 """The example of Spark, a gang, ``predict`` and Spark again: its notebook on the minicluster.
 
-It needs Spark: ``scripts/setup.sh spark``, or ``SPARK_HOME``; and NumPy and pyarrow in this Python.
+It needs Spark: ``scripts/setup.sh spark``, or ``SPARK_HOME``; and in this Python NumPy, pyarrow,
+pandas and fsspec.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ def test_a_model_goes_from_spark_to_a_gang_and_back(
         assert cards[name]["roles"] == {"worker": {"SUCCEEDED": 2}}
     # 20,000 rows without the 400 that lack values; the repeated ones are dropped.
     assert "19,600 rows are left" in str(cell(document, "wait-etl").outputs)
+    # The tables of the cleaned rows and of the features.
+    for name, column in (("wait-etl", "x3"), ("wait-predict", "features")):
+        assert f"<th>{column}</th>" in cell(document, name).outputs[-1].data["text/html"]
     storage, _ = session.backend().job_root()
     path = data.removeprefix("hdfs://")
     [part] = [name for name, _size in storage.walk(f"{path}/logistic/metadata") if "part-" in name]
@@ -75,3 +79,4 @@ def test_a_model_goes_from_spark_to_a_gang_and_back(
     assert saved["class"] == "org.apache.spark.ml.classification.LogisticRegressionModel"
     predictions = json.loads(storage.read(f"{path}/features/_predictions.json"))
     assert predictions["rows"] == 19_600
+    assert len(predictions["parts"]) >= 2
