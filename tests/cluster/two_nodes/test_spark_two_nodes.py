@@ -16,7 +16,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.model import Profile, Resources, Role, SparkRequest
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol import State
-from tests.cluster.spark.conftest import spark_home  # noqa: F401 - used by all tests here
+from tests.cluster.spark.conftest import spark  # noqa: F401 - used by all tests here
 from tests.submission import submitting
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full, pytest.mark.timeout(900)]
