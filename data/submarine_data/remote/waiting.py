@@ -121,9 +121,14 @@ def watched(uri: str) -> Iterator[None]:
 
 
 def _watch() -> None:
+    """Look at the running calls until there are none; the next call begins this again."""
+    global _watcher
     while True:
         time.sleep(_LOOK)
         with _lock:
             calls = list(_calls.values())
+            if not calls:
+                _watcher = None
+                return
         for call in calls:
             call.look()
