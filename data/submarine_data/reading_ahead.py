@@ -206,7 +206,7 @@ class _Pieces:
         with self._changed:
             self._planned, self._kept = True, kept
             self._read.clear()
-            self._bytes = 0
+            self._bytes, self._reading = 0, None
             self._wanted = deque(ranges)
             self._wake()
 
@@ -291,8 +291,10 @@ class _Pieces:
                     break
             data = self._request(piece)
             with self._changed:
+                # A plan that was made meanwhile does not need it.
+                needed = self._reading == piece and not self._stopped
                 self._reading = None
-                if not self._stopped:
+                if needed:
                     self._read[piece] = data
                     self._bytes += 0 if isinstance(data, BaseException) else len(data)
                 self._changed.notify_all()

@@ -30,11 +30,12 @@ _LARGE = 32 << 20
 #: Bytes and records that are decoded at once, unless a batch has more.
 _DECODED, _MOST_RECORDS = 4 << 20, 1 << 16
 #: Buffer of a column of a large row group. Pages are larger, as a rule, and read without it.
-_BUFFER = 1 << 18
+_BUFFER = 1 << 16
 #: Row groups up to this size (the usual block of HDFS, and a bit) are read in the order of the file
 #: where jumps are slow. Their pieces are small, because memory is freed piece by piece.
 _READ_IN_ORDER, _SMALL_PIECE = 136 << 20, 1 << 20
-#: Memory for the pieces of larger row groups, and of all others: those in use are two thirds.
+#: Memory for the pieces of larger row groups, and of all where jumps are fast. Two thirds of it are
+#: for those in use.
 _KEPT = 96 << 20
 
 
@@ -258,10 +259,10 @@ def _in_turns(chunks: list[Range]) -> list[Range]:
 def _records(metadata: Any, group: int, columns: list[str], batch_size: int) -> int:
     """Return how many records to decode at once: a multiple of the batch size of about 4 MiB.
 
-    A batch that begins in one row group and ends in another part of the file is copied, and so are
-    those after it that begin in one decoded unit and end in the next: units of several batches
-    make those few. The size is that of encoded values, and strings may take more memory, so the
-    records are limited too.
+    A batch that begins in one decoded unit and ends in the next is copied. After the first part of
+    a file whose records are no multiple of the batch size, each unit ends with such a batch: units
+    of several batches make them few. The size is that of encoded values, and strings may take more
+    memory, so the records are limited too.
     """
     chunks = _selected(metadata, group, columns)
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
