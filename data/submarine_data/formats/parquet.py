@@ -29,6 +29,8 @@ from submarine_data.reading_ahead import PIECE, Range
 _LARGE = 32 << 20
 #: Bytes and records that are decoded at once, unless a batch has more.
 _DECODED, _MOST_RECORDS = 4 << 20, 1 << 16
+#: The same bytes for a large row group of a file that is not local, whose pieces need memory.
+_DECODED_BESIDE_PIECES = 2 << 20
 #: Buffer of a column of a large row group. Pages are larger, as a rule, and read without it.
 _BUFFER = 1 << 16
 #: Row groups up to this size (the usual block of HDFS, and a bit) are read in the order of the file
@@ -76,11 +78,13 @@ class ParquetFormat(Format):
             columns = self._columns(split.file, opened)
             end = opened.metadata.num_row_groups if split.end is None else split.end
             groups = self._matching(opened, range(split.start, end))
+            decoded = _DECODED
             if any(_bytes(opened.metadata, group, columns) > _LARGE for group in groups):
                 opened = self._by_pages(opened, source, groups, columns, slow_jumps(split.file))
+                decoded = _DECODED if is_local(split.file) else _DECODED_BESIDE_PIECES
             done = 0
             try:
-                for batch in self._batches(opened, groups, columns):
+                for batch in self._batches(opened, groups, columns, decoded):
                     done += len(batch)
                     yield batch
             except _arrow_errors() as exc:
@@ -104,10 +108,12 @@ class ParquetFormat(Format):
             pass  # The file itself is the place.
         return ""
 
-    def _batches(self, opened: Any, groups: list[int], columns: list[str]) -> Iterator[Batch]:
+    def _batches(
+        self, opened: Any, groups: list[int], columns: list[str], decoded: int = _DECODED
+    ) -> Iterator[Batch]:
         if not groups:
             return
-        size = _records(opened.metadata, groups[0], columns, self.reading.batch_size)
+        size = _records(opened.metadata, groups[0], columns, self.reading.batch_size, decoded)
         for batch in opened.iter_batches(batch_size=size, row_groups=groups, columns=columns):
             yield ArrowBatch(batch.select(columns))
 
@@ -256,8 +262,8 @@ def _in_turns(chunks: list[Range]) -> list[Range]:
     return [part for _share, part in sorted(order)]
 
 
-def _records(metadata: Any, group: int, columns: list[str], batch_size: int) -> int:
-    """Return how many records to decode at once: a multiple of the batch size of about 4 MiB.
+def _records(metadata: Any, group: int, columns: list[str], batch_size: int, decoded: int) -> int:
+    """Return how many records to decode at once: a multiple of the batch size.
 
     A batch that begins in one decoded unit and ends in the next is copied. After the first part of
     a file whose records are no multiple of the batch size, each unit ends with such a batch: units
@@ -266,7 +272,7 @@ def _records(metadata: Any, group: int, columns: list[str], batch_size: int) -> 
     """
     chunks = _selected(metadata, group, columns)
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
-    fitting = int(_DECODED * metadata.row_group(group).num_rows // max(1, size))
+    fitting = int(decoded * metadata.row_group(group).num_rows // max(1, size))
     return max(1, min(fitting, _MOST_RECORDS) // batch_size) * batch_size
 
 
