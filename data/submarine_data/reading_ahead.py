@@ -125,7 +125,8 @@ class ReadAheadFile(io.RawIOBase):
             return memoryview(b"")
         piece = self._order.at(self._position)
         if piece != self._last:
-            self._pieces.request(self._order.wanted(piece))
+            if wanted := self._order.wanted(piece):
+                self._pieces.request(wanted)
             self._last = piece
         try:
             data = self._pieces.get(piece)
@@ -153,7 +154,10 @@ class _Sequential:
         return Range(start, min(self._size, start + self._piece))
 
     def wanted(self, piece: Range) -> list[Range]:
-        """Return what to read now that a piece is needed, instead of what was to be read before."""
+        """Return what to read now that a piece is needed, instead of what was to be read before.
+
+        Empty: that stays.
+        """
         ahead = _AHEAD if piece.start == self._next else 0
         self._next = piece.end
         starts = range(piece.start, self._size, self._piece)[: 1 + ahead]
@@ -181,7 +185,7 @@ class _Planned(_Sequential):
         return Range(start, end)
 
     def wanted(self, piece: Range) -> list[Range]:
-        """Return nothing: what is read is known."""
+        """Return nothing: the plan is read."""
         return []
 
 
@@ -211,13 +215,12 @@ class _Pieces:
             self._wake()
 
     def request(self, wanted: Sequence[Range]) -> None:
-        """Read these pieces in this order; forget other requests, unless there is a plan."""
+        """Read these pieces in this order; forget other requests."""
         with self._changed:
-            if not self._planned:
-                self._wanted = deque(
-                    one for one in wanted if one not in self._read and one != self._reading
-                )
-                self._wake()
+            self._wanted = deque(
+                one for one in wanted if one not in self._read and one != self._reading
+            )
+            self._wake()
 
     def get(self, piece: Range) -> bytearray:
         """Return a piece when it is there; one that was not requested is read next."""
@@ -269,14 +272,16 @@ class _Pieces:
         """Return the piece to read now; None: there is none, or no memory for it."""
         if not self._wanted:
             return None
-        piece: Range | None = self._wanted[0]
-        size = self._wanted[0].end - self._wanted[0].start
-        if self._planned and self._bytes and self._bytes + size > self._kept:
-            piece = self._urgent if self._urgent in self._wanted else None
-        while not self._planned and self._read and self._bytes + size > self._kept:
-            self._remove(next(iter(self._read)))
-        if piece is not None:
-            self._wanted.remove(piece)
+        piece = self._wanted[0]
+        room = self._kept - (piece.end - piece.start)
+        if not self._planned:
+            while self._read and self._bytes > room:
+                self._remove(next(iter(self._read)))
+        elif self._bytes and self._bytes > room:
+            if self._urgent is None or self._urgent not in self._wanted:
+                return None
+            piece = self._urgent
+        self._wanted.remove(piece)
         return piece
 
     def _run(self) -> None:

@@ -80,8 +80,13 @@ class ParquetFormat(Format):
             groups = self._matching(opened, range(split.start, end))
             decoded = _DECODED
             if any(_bytes(opened.metadata, group, columns) > _LARGE for group in groups):
-                opened = self._by_pages(opened, source, groups, columns, slow_jumps(split.file))
-                decoded = _DECODED if is_local(split.file) else _DECODED_BESIDE_PIECES
+                if not is_local(split.file):
+                    chunks = [_chunks(opened.metadata, group, columns) for group in groups]
+                    source.raw.expect(*_plan(chunks, in_order=slow_jumps(split.file)))
+                    decoded = _DECODED_BESIDE_PIECES
+                # Page by page: with little memory.
+                unbuffered = source if isinstance(source, str) else source.raw
+                opened = self._parquet_file(unbuffered, opened.metadata, _BUFFER)
             done = 0
             try:
                 for batch in self._batches(opened, groups, columns, decoded):
@@ -139,22 +144,6 @@ class ParquetFormat(Format):
                 return damaged(file, f"row group {group}", exc)
             done = 0
         return damaged(file, f"row groups {groups[0]} to {groups[-1]}", reason)
-
-    def _by_pages(
-        self, opened: Any, source: Any, groups: list[int], columns: list[str], in_order: bool
-    ) -> Any:
-        """Return the same file for reading page by page: with little memory."""
-        metadata = opened.metadata
-        if not isinstance(source, str):
-            source = source.raw
-            chunks = [_chunks(metadata, group, columns) for group in groups]
-            largest = max(sum(end - start for start, end in group) for group in chunks)
-            if in_order and largest <= _READ_IN_ORDER:
-                plan = [part for group in chunks for part in _parts(sorted(group), _SMALL_PIECE)]
-                source.expect(plan, largest)
-            else:
-                source.expect([part for group in chunks for part in _in_turns(group)], _KEPT)
-        return self._parquet_file(source, metadata, _BUFFER)
 
     @contextmanager
     def _opened(self, file: FileEntry) -> Iterator[tuple[Any, Any]]:
@@ -237,6 +226,22 @@ def _chunks(metadata: Any, group: int, columns: list[str]) -> list[Range]:
             start = chunk.dictionary_page_offset
         found.append(Range(start, start + chunk.total_compressed_size))
     return found
+
+
+def _plan(groups: list[list[Range]], *, in_order: bool) -> tuple[list[Range], int]:
+    """Return the parts of row groups to read in advance, and how many bytes of them to keep.
+
+    Parameters
+    ----------
+    groups
+        Where the columns of each row group are in the file.
+    in_order
+        Whether to read in the order of the file, as far as memory suffices.
+    """
+    largest = max(sum(end - start for start, end in chunks) for chunks in groups)
+    if in_order and largest <= _READ_IN_ORDER:
+        return [part for chunks in groups for part in _parts(sorted(chunks), _SMALL_PIECE)], largest
+    return [part for chunks in groups for part in _in_turns(chunks)], _KEPT
 
 
 def _parts(chunks: list[Range], piece: int) -> list[Range]:

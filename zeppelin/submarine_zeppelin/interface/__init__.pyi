@@ -1,6 +1,7 @@
 from .entries import ENTRIES as ENTRIES, Entry as Entry, make_interpreter as make_interpreter
 from .interpreter import (
     ANONYMOUS as ANONYMOUS,
+    FORM_OPTION as FORM_OPTION,
     Code as Code,
     Completion as Completion,
     Context as Context,

@@ -27,6 +27,8 @@ class Kind(enum.StrEnum):
 
 #: User of a paragraph where Zeppelin has no authentication; Zeppelin's own name.
 ANONYMOUS = "anonymous"
+#: Option of a paragraph about the forms in its text.
+FORM_OPTION = "form"
 #: Ids of a note and of one of its paragraphs.
 ParagraphKey = tuple[str, str]
 
@@ -107,7 +109,7 @@ class Context:
     @property
     def form_mode(self) -> str:
         """Value of the option ``form``, in lower case: ``simple``, ``native`` or empty."""
-        return self.options.get("form", "").strip().lower()
+        return self.options.get(FORM_OPTION, "").strip().lower()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -97,12 +98,12 @@ class ContainerProcess(SessionProcess):
         """Submit the job of the kernel and wait for its container. A stop cancels the job."""
         request = kernelspecs.container_request(self._name)
         session = self._session_for(remote.run_options(request).config_options)
-        status, shown, stop = [""], "", [False]
+        status, shown, stop = [""], "", threading.Event()
         progress = remote.StartProgress(
             remote.PendingStart(request.name),
             lambda text: status.__setitem__(0, text),
             terminal=False,
-            stopped=lambda: stop[0],
+            stopped=stop.is_set,
         )
         start = asyncio.run_coroutine_threadsafe(
             remote.get_kernel(session, request, {}, progress), access.tunnel_loop()
@@ -110,9 +111,10 @@ class ContainerProcess(SessionProcess):
         stopped_at = 0.0
         try:
             while not start.done():
-                if stopped() and not stop[0]:
-                    stop[0], stopped_at = True, time.monotonic()
-                if stop[0] and time.monotonic() > stopped_at + _STOP_SECONDS:
+                if stopped() and not stop.is_set():
+                    stop.set()
+                    stopped_at = time.monotonic()
+                if stop.is_set() and time.monotonic() > stopped_at + _STOP_SECONDS:
                     raise KernelDiedError(
                         _("The start was stopped; its job is cancelled when it is submitted.")
                     )
@@ -122,7 +124,7 @@ class ContainerProcess(SessionProcess):
                 time.sleep(_POLL_INTERVAL)
             return start.result()
         except BaseException:
-            stop[0] = True
+            stop.set()
             raise
 
     def _await_ready(self, stopped: Callable[[], bool]) -> None:

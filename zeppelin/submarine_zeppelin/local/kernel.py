@@ -29,7 +29,7 @@ def _never() -> bool:
     return False
 
 
-def _ignore(_text: str) -> None: ...
+def _ignore(*_given: object) -> None: ...
 
 
 #: Seconds between two checks for messages, interrupts and the end of the process.
@@ -101,8 +101,8 @@ class Kernel:
     def run(
         self,
         code: str,
-        handler: MessageHandler,
-        stopped: Callable[[], bool],
+        handler: MessageHandler = _ignore,
+        stopped: Callable[[], bool] = _never,
         *,
         silent: bool = False,
     ) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """The interpreter ``%submarine.python``, which runs paragraphs in the Python session of their note.
 
 The session runs on Zeppelin's machine, or, with the setting ``submarine.session.kernel``, in a
-container of the cluster as the user of the paragraph; each user of a note then has an own session.
+container of the cluster as the user of the paragraph; then each user of a note has a session.
 The same paragraphs form the program of ``%submarine run``, run or not. Output is shown as in
 Jupyter; HTML of the user's code is not escaped.
 """
@@ -76,7 +76,7 @@ class PythonInterpreter(LocalInterpreter):
         return context.user if self._kernelspec else ""
 
     def serial_key(self, context: Context) -> str:
-        """Return a key of the note, and of the user if users have own sessions."""
+        """Return a key of the note, and of the user if each user has a session."""
         return f"{context.note_id} {self._owner(context)}".strip()
 
     def expand(self, text: str, context: Context) -> str:
@@ -219,7 +219,7 @@ class PythonInterpreter(LocalInterpreter):
         changed = {name: texts[name] for name in texts if texts[name] != session.modules.get(name)}
         session.modules = texts
         code = _module_code(session.kernel.modules, removed, changed)
-        session.kernel.run(code, lambda kind, content: None, _never, silent=True)
+        session.kernel.run(code, silent=True)
 
 
 def _importable(item: Paragraph) -> Paragraph:
@@ -281,10 +281,6 @@ def _module_code(directory: str, removed: list[str], changed: Mapping[str, str])
         "_submarine_modules()\n"
         "del _submarine_modules"
     )
-
-
-def _never() -> bool:
-    return False
 
 
 INTERPRETER = PythonInterpreter

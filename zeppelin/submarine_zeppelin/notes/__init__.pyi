@@ -1,5 +1,4 @@
 from .command_lines import (
-    normalize_newlines as normalize_newlines,
     parse_cell_verb as parse_cell_verb,
     split_commands as split_commands,
     split_words as split_words,
@@ -38,6 +37,7 @@ from .note import (
     collect_cells as collect_cells,
     interpreter_names as interpreter_names,
     mark_raised as mark_raised,
+    normalize_newlines as normalize_newlines,
     other_python_cells as other_python_cells,
     read_note as read_note,
     record_exception as record_exception,

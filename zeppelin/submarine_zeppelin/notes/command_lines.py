@@ -9,6 +9,7 @@ from submarine_jobs.commands import CellBody
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import cell_verbs
 from submarine_runtime.translation import _
+from submarine_zeppelin.notes.note import normalize_newlines
 
 #: Start of a text that does not consist of commands: YAML, the first of several job files, Python.
 _BODY_START = re.compile(
@@ -73,8 +74,3 @@ def split_words(line: str) -> list[str]:
         raise UsageError(
             _("A closing quotation mark is missing in {line!r}.").format(line=line[:80])
         ) from None
-
-
-def normalize_newlines(text: str) -> str:
-    """Replace all line ends by newlines."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")

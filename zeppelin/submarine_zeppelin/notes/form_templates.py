@@ -25,9 +25,9 @@ from typing import Any
 
 from submarine_zeppelin.interface import Context, ParagraphKey
 
-#: Option of a paragraph. With the value ``simple`` Zeppelin itself replaces the forms, before it
-#: sends the text; with another value, such as ``native``, the text has no forms.
-FORM, SIMPLE = "form", "simple"
+#: Value of the option ``form`` with which Zeppelin itself replaces the forms, before it sends the
+#: text. With another value, such as ``native``, the text has no forms.
+SIMPLE = "simple"
 _TEMPLATE = re.compile(
     r"(?<!\$)(?P<hidden>_?)\$\{"
     r"(?:(?P<kind>checkbox)(?:\((?P<delimiter>[^()\n}]{0,50})\))?:)?"

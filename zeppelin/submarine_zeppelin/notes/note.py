@@ -25,9 +25,8 @@ from submarine_jobs.program import (
 )
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import Context, NoteParagraph, ParagraphKey
+from submarine_zeppelin.interface import FORM_OPTION, Context, NoteParagraph, ParagraphKey
 from submarine_zeppelin.notes.form_templates import (
-    FORM,
     SIMPLE,
     FormRun,
     expand_body,
@@ -76,14 +75,14 @@ class Header:
 def _form_mode(options: Iterable[str]) -> str:
     for word in options:
         name, _equals, value = word.partition("=")
-        if name.strip() == FORM:
+        if name.strip() == FORM_OPTION:
             return value.strip().lower()
     return ""
 
 
 def parse_header(text: str) -> Header:
     """Split a paragraph into interpreter name, options and body."""
-    text = _unix_lines(text)
+    text = normalize_newlines(text)
     match = _HEADER.match(text)
     if match is None:
         return Header(body=text)
@@ -99,7 +98,8 @@ def _split_body(rest: str) -> tuple[str, int]:
     return (below, 1) if newline and not same.strip() else (rest.lstrip(" \t"), 0)
 
 
-def _unix_lines(text: str) -> str:
+def normalize_newlines(text: str) -> str:
+    """Replace all line ends by newlines."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -114,7 +114,7 @@ def record_form_values(text: str, context: Context) -> None:
     run = FormRun(context.params)
     if context.form_mode == SIMPLE:
         head = parse_header(context.text)
-        text = _unix_lines(text)
+        text = normalize_newlines(text)
         run = FormRun(context.params, head.body, _split_body(text)[0] if head.name else text)
     record_forms(context.key, run)
 
