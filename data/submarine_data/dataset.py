@@ -331,7 +331,7 @@ class Dataset(Epochs[Batch]):
             If a file cannot be read or is damaged.
         """
         for split in self._units():
-            for batch in self._read(split):
+            for _number, batch in self._read([split]):
                 if len(batch):
                     return batch.slice(0, self._batch_size)
         return None
@@ -435,28 +435,19 @@ class Dataset(Epochs[Batch]):
             found = Prefetch(found, block_size, self._prefetch)
         return batches(found, self._batch_size)
 
-    def _read(self, split: Split) -> Iterator[Batch]:
-        """Yield the records of a part: with partition columns, filtered, the wanted columns."""
-        constants = self._partitions[split.file.uri]
-        try:
-            for batch in self._format.read(split):
-                more = {key: constants[key] for key in constants if key not in batch.names}
-                if self._columns is not None:
-                    more = {key: value for key, value in more.items() if key in self._columns}
-                if more:
-                    batch = batch.with_constants(more)
-                batch = filtered(batch, self._conditions)
-                if self._columns is not None and tuple(batch.names) != self._columns:
-                    batch = batch.select(self._columns)
-                yield batch
-        except DataError:
-            raise
-        except OSError as exc:
-            raise DataError(
-                _("{file} cannot be read: {reason}.").format(
-                    file=split.file.uri, reason=exc.strerror or exc
-                )
-            ) from exc
+    def _read(self, splits: Sequence[Split]) -> Iterator[tuple[int, Batch]]:
+        """Yield the records of parts: with partition columns, filtered, the wanted columns."""
+        for number, batch in self._format.read_all(splits):
+            constants = self._partitions[splits[number].file.uri]
+            more = {key: constants[key] for key in constants if key not in batch.names}
+            if self._columns is not None:
+                more = {key: value for key, value in more.items() if key in self._columns}
+            if more:
+                batch = batch.with_constants(more)
+            batch = filtered(batch, self._conditions)
+            if self._columns is not None and tuple(batch.names) != self._columns:
+                batch = batch.select(self._columns)
+            yield number, batch
 
 
 class _Followed(Iterator[Batch]):

@@ -60,6 +60,8 @@ class ReadAheadFile(io.RawIOBase):
     def expect(self, ranges: Sequence[Range], kept: int) -> None:
         """Read these parts of the file in advance, in this order; each byte is used once.
 
+        They replace those that were expected before; parts of both are not read again.
+
         Parameters
         ----------
         ranges
@@ -209,18 +211,17 @@ class _Pieces:
         """Read these pieces as far as there is memory for them."""
         with self._changed:
             self._planned, self._kept = True, kept
-            self._read.clear()
-            self._bytes, self._reading = 0, None
-            self._wanted = deque(ranges)
-            self._wake()
+            wanted = set(ranges)
+            for piece in [piece for piece in self._read if piece not in wanted]:
+                self._remove(piece)
+            if self._reading not in wanted:
+                self._reading = None
+            self._request(ranges)
 
     def request(self, wanted: Sequence[Range]) -> None:
         """Read these pieces in this order; forget other requests."""
         with self._changed:
-            self._wanted = deque(
-                one for one in wanted if one not in self._read and one != self._reading
-            )
-            self._wake()
+            self._request(wanted)
 
     def get(self, piece: Range) -> bytearray:
         """Return a piece when it is there; one that was not requested is read next."""
@@ -254,6 +255,12 @@ class _Pieces:
             self._changed.notify_all()
             if self._thread is None:
                 self._source.close()
+
+    def _request(self, wanted: Sequence[Range]) -> None:
+        self._wanted = deque(
+            one for one in wanted if one not in self._read and one != self._reading
+        )
+        self._wake()
 
     def _wake(self) -> None:
         if self._thread is None:
@@ -294,7 +301,7 @@ class _Pieces:
                     self._changed.wait()
                 else:
                     break
-            data = self._request(piece)
+            data = self._fetched(piece)
             with self._changed:
                 # A plan that was made meanwhile does not need it.
                 needed = self._reading == piece and not self._stopped
@@ -306,7 +313,7 @@ class _Pieces:
             del data
         self._source.close()
 
-    def _request(self, piece: Range) -> bytearray | BaseException:
+    def _fetched(self, piece: Range) -> bytearray | BaseException:
         try:
             self._source.seek(piece.start)
             data = bytearray(piece.end - piece.start)

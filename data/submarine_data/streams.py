@@ -7,7 +7,7 @@ A position is therefore three numbers, and no record of a buffer has to be store
 from __future__ import annotations
 
 from itertools import chain
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from submarine_data.batches import Batch, concatenate
 from submarine_data.formats import Split
@@ -84,12 +84,14 @@ def merged(splits: Iterable[Split]) -> list[Split]:
     return found
 
 
+#: Function that yields the records of parts, in order: number of the part, and a batch.
+ReadParts = Callable[[Sequence[Split]], Iterator[Tuple[int, Batch]]]
 #: What passes the queue of the background thread: at least a batch, except for the last one.
 Block = List[Piece]
 
 
 def blocks(
-    read: Callable[[Split], Iterator[Batch]],
+    read: ReadParts,
     splits: Sequence[Split],
     position: Position,
     batch_size: int,
@@ -101,7 +103,7 @@ def blocks(
     Parameters
     ----------
     read
-        Returns the records of a part.
+        Returns the records of parts.
     splits
         Parts of the share, in the order of the epoch.
     position
@@ -163,18 +165,18 @@ def _parts(piece: Piece, batch_size: int) -> Iterator[Piece]:
         yield piece.part(start, length)
 
 
-def _records(
-    read: Callable[[Split], Iterator[Batch]], splits: Sequence[Split], position: Position
-) -> Iterator[Piece]:
-    for number in range(position.split, len(splits)):
-        done = 0
+def _records(read: ReadParts, splits: Sequence[Split], position: Position) -> Iterator[Piece]:
+    last, done = position.split, 0
+    for number, batch in read(splits[position.split :]):
+        number += position.split
+        if number != last:
+            last, done = number, 0
         skip = position.record if number == position.split else 0
-        for batch in read(splits[number]):
-            start = max(0, min(len(batch), skip - done))
-            if start < len(batch):
-                piece = Piece(batch, Position(number, done))
-                yield piece.part(start, len(batch) - start) if start else piece
-            done += len(batch)
+        start = max(0, min(len(batch), skip - done))
+        if start < len(batch):
+            piece = Piece(batch, Position(number, done))
+            yield piece.part(start, len(batch) - start) if start else piece
+        done += len(batch)
 
 
 def _shuffled(found: Iterator[Piece], window: int, key: tuple[object, ...]) -> Iterator[Piece]:

@@ -99,6 +99,16 @@ class Format:
         """
         raise NotImplementedError
 
+    def read_all(self, splits: Sequence[Split]) -> Iterator[tuple[int, Batch]]:
+        """Yield the records of parts, in order: number of the part, and a batch as of ``read``.
+
+        A format may read the next part in advance.
+        """
+        for number, split in enumerate(splits):
+            with names_file(split.file):
+                for batch in self.read(split):
+                    yield number, batch
+
 
 def open_file(file: FileEntry) -> io.BufferedReader:
     """Open a file for reading from its start; one that is not local is read ahead."""
@@ -116,6 +126,19 @@ def is_local(file: FileEntry) -> bool:
 def slow_jumps(file: FileEntry) -> bool:
     """See ``FileSystem.slow_jumps``."""
     return file_system_of(file.uri).slow_jumps
+
+
+@contextmanager
+def names_file(file: FileEntry) -> Iterator[None]:
+    """Replace an error of the operating system by one that names the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except OSError as exc:
+        raise DataError(
+            _("{file} cannot be read: {reason}.").format(file=file.uri, reason=exc.strerror or exc)
+        ) from exc
 
 
 def is_compressed(file: FileEntry) -> bool:

@@ -6,6 +6,7 @@ Format: Apache Parquet, https://parquet.apache.org/docs/file-format/.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, Iterator, Sequence
 
 from submarine_data.batches import ArrowBatch, Batch
@@ -18,6 +19,7 @@ from submarine_data.formats.base import (
     Split,
     damaged,
     is_local,
+    names_file,
     open_file,
     slow_jumps,
     store_error,
@@ -29,8 +31,6 @@ from submarine_data.reading_ahead import PIECE, Range
 _LARGE = 32 << 20
 #: Bytes and records that are decoded at once, unless a batch has more.
 _DECODED, _MOST_RECORDS = 4 << 20, 1 << 16
-#: The same bytes for a large row group of a file that is not local, whose pieces need memory.
-_DECODED_BESIDE_PIECES = 2 << 20
 #: Buffer of a column of a large row group. Pages are larger, as a rule, and read without it.
 _BUFFER = 1 << 16
 #: Row groups up to this size (the usual block of HDFS, and a bit) are read in the order of the file
@@ -74,29 +74,46 @@ class ParquetFormat(Format):
 
     def read(self, split: Split) -> Iterator[Batch]:
         """Yield the records of row groups ``start`` to ``end`` - 1."""
-        with self._opened(split.file) as (opened, source):
-            columns = self._columns(split.file, opened)
-            end = opened.metadata.num_row_groups if split.end is None else split.end
-            groups = self._matching(opened, range(split.start, end))
-            decoded = _DECODED
-            if any(_bytes(opened.metadata, group, columns) > _LARGE for group in groups):
-                if not is_local(split.file):
-                    chunks = [_chunks(opened.metadata, group, columns) for group in groups]
-                    source.raw.expect(*_plan(chunks, in_order=slow_jumps(split.file)))
-                    decoded = _DECODED_BESIDE_PIECES
+        return (batch for _number, batch in self.read_all([split]))
+
+    def read_all(self, splits: Sequence[Split]) -> Iterator[tuple[int, Batch]]:
+        """See ``Format``; large row groups are read in advance also from a file's next part."""
+        numbered = enumerate(splits)
+        for _uri, parts in groupby(numbered, lambda part: part[1].file.uri):
+            yield from self._read_parts(list(parts))
+
+    def _read_parts(self, parts: list[tuple[int, Split]]) -> Iterator[tuple[int, Batch]]:
+        """Yield the records of parts of a file."""
+        file = parts[0][1].file
+        with names_file(file), self._opened(file) as (opened, source):
+            columns = self._columns(file, opened)
+            metadata, ahead = opened.metadata, False
+            found = []
+            for _number, (_file, start, end, _weight) in parts:
+                every = range(start, metadata.num_row_groups if end is None else end)
+                found.append(self._matching(opened, every))
+            if any(
+                _bytes(metadata, group, columns) > _LARGE for groups in found for group in groups
+            ):
+                ahead = not is_local(file)
                 # Page by page: with little memory.
                 unbuffered = source if isinstance(source, str) else source.raw
-                opened = self._parquet_file(unbuffered, opened.metadata, _BUFFER)
-            done = 0
-            try:
-                for batch in self._batches(opened, groups, columns, decoded):
-                    done += len(batch)
-                    yield batch
-            except _arrow_errors() as exc:
-                error = store_error(source, exc)
-                raise error or self._damaged(
-                    split.file, opened, groups, columns, done, exc
-                ) from exc
+                opened = self._parquet_file(unbuffered, metadata, _BUFFER)
+            for index, ((number, _split), groups) in enumerate(zip(parts, found)):
+                if ahead:
+                    chunks = [
+                        [_chunks(metadata, group, columns) for group in part]
+                        for part in found[index : index + 2]
+                    ]
+                    source.raw.expect(*_plan(chunks, in_order=slow_jumps(file)))
+                done = 0
+                try:
+                    for batch in self._batches(opened, groups, columns, threads=not ahead):
+                        done += len(batch)
+                        yield number, batch
+                except _arrow_errors() as exc:
+                    error = store_error(source, exc)
+                    raise error or self._damaged(file, opened, groups, columns, done, exc) from exc
 
     def place(self, split: Split, record: int) -> str:
         """Return the row group of a record of a part; exact if no conditions are given."""
@@ -114,12 +131,16 @@ class ParquetFormat(Format):
         return ""
 
     def _batches(
-        self, opened: Any, groups: list[int], columns: list[str], decoded: int = _DECODED
+        self, opened: Any, groups: list[int], columns: list[str], *, threads: bool = True
     ) -> Iterator[Batch]:
         if not groups:
             return
-        size = _records(opened.metadata, groups[0], columns, self.reading.batch_size, decoded)
-        for batch in opened.iter_batches(batch_size=size, row_groups=groups, columns=columns):
+        size = _records(opened.metadata, groups[0], columns, self.reading.batch_size)
+        # Threads that decode pages wait for each other where Python reads the file: page by page
+        # that cost a third more CPU.
+        for batch in opened.iter_batches(
+            batch_size=size, row_groups=groups, columns=columns, use_threads=threads
+        ):
             yield ArrowBatch(batch.select(columns))
 
     def _damaged(
@@ -228,20 +249,27 @@ def _chunks(metadata: Any, group: int, columns: list[str]) -> list[Range]:
     return found
 
 
-def _plan(groups: list[list[Range]], *, in_order: bool) -> tuple[list[Range], int]:
-    """Return the parts of row groups to read in advance, and how many bytes of them to keep.
+def _plan(parts: list[list[list[Range]]], *, in_order: bool) -> tuple[list[Range], int]:
+    """Return the bytes of parts of a file to read in advance, and how many of them to keep.
 
     Parameters
     ----------
-    groups
-        Where the columns of each row group are in the file.
+    parts
+        Where the columns of each row group of each part are in the file.
     in_order
         Whether to read in the order of the file, as far as memory suffices.
     """
-    largest = max(sum(end - start for start, end in chunks) for chunks in groups)
-    if in_order and largest <= _READ_IN_ORDER:
-        return [part for chunks in groups for part in _parts(sorted(chunks), _SMALL_PIECE)], largest
-    return [part for chunks in groups for part in _in_turns(chunks)], _KEPT
+    found: list[Range] = []
+    kept = 0
+    for groups in parts:
+        largest = max((sum(end - start for start, end in chunks) for chunks in groups), default=0)
+        if in_order and largest <= _READ_IN_ORDER:
+            found += [one for chunks in groups for one in _parts(sorted(chunks), _SMALL_PIECE)]
+            kept = max(kept, largest)
+        else:
+            found += [one for chunks in groups for one in _in_turns(chunks)]
+            kept = max(kept, _KEPT)
+    return found, kept
 
 
 def _parts(chunks: list[Range], piece: int) -> list[Range]:
@@ -267,7 +295,7 @@ def _in_turns(chunks: list[Range]) -> list[Range]:
     return [part for _share, part in sorted(order)]
 
 
-def _records(metadata: Any, group: int, columns: list[str], batch_size: int, decoded: int) -> int:
+def _records(metadata: Any, group: int, columns: list[str], batch_size: int) -> int:
     """Return how many records to decode at once: a multiple of the batch size.
 
     A batch that begins in one decoded unit and ends in the next is copied. After the first part of
@@ -277,7 +305,7 @@ def _records(metadata: Any, group: int, columns: list[str], batch_size: int, dec
     """
     chunks = _selected(metadata, group, columns)
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
-    fitting = int(decoded * metadata.row_group(group).num_rows // max(1, size))
+    fitting = int(_DECODED * metadata.row_group(group).num_rows // max(1, size))
     return max(1, min(fitting, _MOST_RECORDS) // batch_size) * batch_size
 
 

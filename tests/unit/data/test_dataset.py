@@ -410,10 +410,10 @@ def test_what_is_read_ahead_is_bounded(lines: Path, monkeypatch: pytest.MonkeyPa
     read: list[int] = []
     whole = found._read
 
-    def noted(split: Any) -> Any:
-        for batch in whole(split):
+    def noted(splits: Any) -> Any:
+        for number, batch in whole(splits):
             read.append(len(batch))
-            yield batch
+            yield number, batch
 
     monkeypatch.setattr(found, "_read", noted)
     monkeypatch.setattr("submarine_data.streams._LARGEST_PART", 64)

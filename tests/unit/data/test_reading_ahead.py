@@ -124,6 +124,19 @@ def test_a_plan_is_read_in_its_order_as_far_as_there_is_memory() -> None:
     assert remote.requests == [(start, end - start) for start, end in PLAN]
 
 
+def test_the_next_plan_keeps_its_own_parts_and_frees_others() -> None:
+    remote = Remote()
+    with opened(remote) as file:
+        file.expect(PLAN, 2000)
+        assert wait_for_requests(remote, 2) == [0, 5000]
+        file.expect([Range(5000, 6000), Range(7000, 8000)], 2000)
+        assert wait_for_requests(remote, 3) == [0, 5000, 7000]
+        file.seek(5000)
+        assert file.read(1000) == DATA[5000:6000]
+        file.seek(0)
+        assert file.read(1000) == DATA[:1000]
+
+
 def test_bytes_beside_and_before_the_plan_can_be_read() -> None:
     remote = Remote()
     with opened(remote) as file:

@@ -94,8 +94,9 @@ def test_a_damaged_file_of_a_store_is_named(
 
 @pytest.mark.parametrize("slow_jumps", [True, False])
 @pytest.mark.parametrize("kept", [1 << 20, 30_000], ids=["fits", "in turns"])
+@pytest.mark.parametrize("several", [False, True], ids=["one part", "several parts"])
 def test_large_row_groups_are_read_once_with_bounded_memory(
-    slow_jumps: bool, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slow_jumps: bool, kept: int, several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "data.parquet"
     numbers = random.Random(1)
@@ -118,7 +119,12 @@ def test_large_row_groups_are_read_once_with_bounded_memory(
         monkeypatch.setattr(f"submarine_data.formats.parquet.{name}", value)
     for name, value in (("_SMALL_PIECE", 4000), ("_BUFFER", 1000), ("_MOST_RECORDS", 500)):
         monkeypatch.setattr(f"submarine_data.formats.parquet.{name}", value)
+    if several:
+        monkeypatch.setattr("submarine_data.sharding.SMALLEST_UNIT", 1)
+        monkeypatch.setattr("submarine_data.streams._LARGEST_PART", 1)
     dataset = open_dataset(uri, batch_size=100, columns=["c3", "c1"], rank=0, world=1)
+    assert len(dataset.splits(0)) == (2 if several else 1)
+    opens = len(store.requests)
     found = [batch.column("c3") for batch in dataset]
     assert [value for values in found for value in values] == columns["c3"]
     metadata = parquet.read_metadata(path)
@@ -127,8 +133,8 @@ def test_large_row_groups_are_read_once_with_bounded_memory(
         for group in range(2)
         for chunk in (metadata.row_group(group).column(1), metadata.row_group(group).column(3))
     )
-    # The footer is in the last request of the file as a whole.
-    parts = [(start, start + size) for start, size in store.requests[1:]]
+    # The file is opened once for all its parts: its footer is in the first request.
+    parts = [(start, start + size) for start, size in store.requests[opens + 1 :]]
     fits = kept == 1 << 20
     assert (parts == sorted(parts)) == fits
     largest = max(end - start for start, end in parts)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -116,6 +118,32 @@ def test_the_deadline_ends_a_response_that_does_not_end(serve: Serve) -> None:
     with pytest.raises(NoAnswerError) as failed:
         client.request("GET", "/", limit=1 << 30)
     assert failed.value.timed_out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="packets are awaited together on Linux only")
+def test_the_end_of_a_body_is_not_awaited_with_more_bytes(serve: Serve) -> None:
+    body = random.Random(1).randbytes(3 << 20)
+    end = threading.Event()
+
+    def reply(_: str) -> Iterator[bytes]:
+        yield answer(body)[:-1000]
+        time.sleep(0.2)
+        yield body[-1000:]
+        end.wait(60)  # The connection stays open.
+
+    found, awaited = bytearray(len(body)), set()
+    with open_url("GET", serve(reply), 10) as response:
+        sock = response._socket
+        assert sock is not None
+        with memoryview(found) as view:
+            done = 0
+            while count := response.readinto(view[done:]):
+                done += count
+                if sock.fileno() >= 0:
+                    awaited.add(sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT))
+        end.set()
+    assert found == body
+    assert max(awaited) > 1 << 13
 
 
 def test_user_and_proxies(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
