@@ -1,6 +1,6 @@
 """Read ahead, bounded by bytes: pieces of a remote file, and decoded records.
 
-Both use one background thread, which ends when its reader is closed or no longer referenced.
+Their background threads end when the reader is closed or no longer referenced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ import threading
 import weakref
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from typing import Any, BinaryIO, Callable, Generic, Iterator, NamedTuple, Sequence, TypeVar
+from itertools import islice
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Generic,
+    Iterable,
+    Iterator,
+    NamedTuple,
+    Sequence,
+    TypeVar,
+)
 
 from submarine_data.errors import DataError
 
@@ -20,6 +31,8 @@ PIECE = 4 << 20
 KEPT = 6 * PIECE
 #: Pieces that are requested before they are needed.
 _AHEAD = 2
+#: Pieces of a plan of which a connection takes its next one: it does not run ahead of the other.
+_NEAR = 16
 
 T = TypeVar("T")
 
@@ -45,19 +58,28 @@ class ReadAheadFile(io.RawIOBase):
         Its size in bytes.
     piece, kept
         Bytes of a request; bytes of all pieces in memory.
+    again
+        Function that opens the file once more, for a second connection.
     """
 
-    def __init__(self, source: BinaryIO, size: int, piece: int = PIECE, kept: int = KEPT) -> None:
+    def __init__(
+        self,
+        source: BinaryIO,
+        size: int,
+        piece: int = PIECE,
+        kept: int = KEPT,
+        again: Callable[[], BinaryIO] | None = None,
+    ) -> None:
         super().__init__()
         self._position, self._size = 0, size
         self._order: _Sequential = _Sequential(size, piece)
-        self._pieces = _Pieces(source, max(4 * piece, kept))
+        self._pieces = _Pieces(source, max(4 * piece, kept), again)
         self._last: Range | None = None
         #: The last error of the source with a sentence, for packages that lose it.
         self.failure: DataError | None = None
         self._end = weakref.finalize(self, self._pieces.stop)
 
-    def expect(self, ranges: Sequence[Range], kept: int) -> None:
+    def expect(self, ranges: Sequence[Range], kept: int, beside: Iterable[Range] = ()) -> None:
         """Read these parts of the file in advance, in this order; each byte is used once.
 
         They replace those that were expected before; parts of both are not read again.
@@ -68,9 +90,11 @@ class ReadAheadFile(io.RawIOBase):
             The parts, without overlaps: each is one request. Other bytes can be read too.
         kept
             Bytes of parts in memory that were not used yet.
+        beside
+            Those of the parts that a second connection reads, where there may be one.
         """
         self._order, self._last = _Planned(self._size, ranges), None
-        self._pieces.plan(ranges, kept)
+        self._pieces.plan(ranges, kept, beside)
 
     def readable(self) -> bool:
         """Return True."""
@@ -192,30 +216,34 @@ class _Planned(_Sequential):
 
 
 class _Pieces:
-    """The pieces of a file that are in memory or requested, and the thread that reads them."""
+    """The pieces of a file that are in memory or requested, and the threads that read them.
 
-    def __init__(self, source: Any, kept: int) -> None:
-        self._source, self._kept = source, kept
+    Each thread has its own connection. The second one begins when a plan has pieces for it.
+    """
+
+    def __init__(self, source: Any, kept: int, again: Callable[[], Any] | None) -> None:
+        self._source, self._kept, self._again = source, kept, again
         self._changed = threading.Condition()
         #: Whether pieces stay until they are used, else the ones used last do.
         self._planned = False
         self._wanted: deque[Range] = deque()
+        self._beside: frozenset[Range] = frozenset()
         self._urgent: Range | None = None
         self._read: OrderedDict[Range, bytearray | BaseException] = OrderedDict()
         self._bytes = 0
-        self._reading: Range | None = None
+        #: What each thread reads now; None: the piece is not needed any more.
+        self._reading: list[Range | None] = []
         self._stopped = False
-        self._thread: threading.Thread | None = None
 
-    def plan(self, ranges: Sequence[Range], kept: int) -> None:
+    def plan(self, ranges: Sequence[Range], kept: int, beside: Iterable[Range]) -> None:
         """Read these pieces as far as there is memory for them."""
         with self._changed:
             self._planned, self._kept = True, kept
             wanted = set(ranges)
             for piece in [piece for piece in self._read if piece not in wanted]:
                 self._remove(piece)
-            if self._reading not in wanted:
-                self._reading = None
+            self._reading = [piece if piece in wanted else None for piece in self._reading]
+            self._beside = frozenset(beside if self._again else ())
             self._request(ranges)
 
     def request(self, wanted: Sequence[Range]) -> None:
@@ -228,7 +256,7 @@ class _Pieces:
         with self._changed:
             while piece not in self._read:
                 self._urgent = piece
-                if piece != self._reading and piece not in self._wanted:
+                if piece not in self._reading and piece not in self._wanted:
                     self._wanted.appendleft(piece)
                 self._wake()
                 self._changed.wait()
@@ -253,21 +281,21 @@ class _Pieces:
             self._stopped = True
             self._read.clear()
             self._changed.notify_all()
-            if self._thread is None:
+            if not self._reading:
                 self._source.close()
 
     def _request(self, wanted: Sequence[Range]) -> None:
         self._wanted = deque(
-            one for one in wanted if one not in self._read and one != self._reading
+            one for one in wanted if one not in self._read and one not in self._reading
         )
         self._wake()
 
     def _wake(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._run, name="submarine-read-ahead", daemon=True
-            )
-            self._thread.start()
+        for number in range(len(self._reading), 2 if self._beside else 1):
+            self._reading.append(None)
+            threading.Thread(
+                target=self._run, args=(number,), name="submarine-read-ahead", daemon=True
+            ).start()
         self._changed.notify_all()
 
     def _remove(self, piece: Range) -> None:
@@ -275,59 +303,68 @@ class _Pieces:
         if not isinstance(data, BaseException):
             self._bytes -= len(data)
 
-    def _next(self) -> Range | None:
-        """Return the piece to read now; None: there is none, or no memory for it."""
-        if not self._wanted:
+    def _thread_of(self, piece: Range) -> int:
+        return int(piece in self._beside)
+
+    def _next(self, thread: int) -> Range | None:
+        """Return the piece that a thread reads now; None: there is none, or no memory for it."""
+        near = islice(self._wanted, _NEAR if self._beside else 1)
+        piece = next((one for one in near if self._thread_of(one) == thread), None)
+        if piece is None:
             return None
-        piece = self._wanted[0]
         room = self._kept - (piece.end - piece.start)
         if not self._planned:
             while self._read and self._bytes > room:
                 self._remove(next(iter(self._read)))
         elif self._bytes and self._bytes > room:
-            if self._urgent is None or self._urgent not in self._wanted:
-                return None
             piece = self._urgent
+            if piece is None or piece not in self._wanted or self._thread_of(piece) != thread:
+                return None
         self._wanted.remove(piece)
         return piece
 
-    def _run(self) -> None:
+    def _run(self, thread: int) -> None:
+        source = None if thread else self._source
         while True:
             with self._changed:
                 while not self._stopped:
-                    piece = self._reading = self._next()
+                    piece = self._reading[thread] = self._next(thread)
                     if piece is not None:
                         break
                     self._changed.wait()
                 else:
                     break
-            data = self._fetched(piece)
+            try:
+                if source is None and self._again is not None:
+                    source = self._again()
+                data: bytearray | BaseException = self._fetched(source, piece)
+            except BaseException as exc:
+                data = exc  # It is raised where the piece is read.
             with self._changed:
                 # A plan that was made meanwhile does not need it.
-                needed = self._reading == piece and not self._stopped
-                self._reading = None
+                needed = self._reading[thread] == piece and not self._stopped
+                self._reading[thread] = None
                 if needed:
                     self._read[piece] = data
                     self._bytes += 0 if isinstance(data, BaseException) else len(data)
                 self._changed.notify_all()
             del data
-        self._source.close()
+        if source is not None:
+            source.close()
 
-    def _fetched(self, piece: Range) -> bytearray | BaseException:
-        try:
-            self._source.seek(piece.start)
-            data = bytearray(piece.end - piece.start)
-            done = 0
-            with memoryview(data) as view:
-                while done < len(data):
-                    count = self._source.readinto(view[done:])
-                    if not count:
-                        break
-                    done += count
-            del data[done:]
-            return data
-        except BaseException as exc:
-            return exc  # It is raised where the piece is read.
+    @staticmethod
+    def _fetched(source: Any, piece: Range) -> bytearray:
+        source.seek(piece.start)
+        data = bytearray(piece.end - piece.start)
+        done = 0
+        with memoryview(data) as view:
+            while done < len(data):
+                count = source.readinto(view[done:])
+                if not count:
+                    break
+                done += count
+        del data[done:]
+        return data
 
 
 class Prefetch(Generic[T]):

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Sequence, cast
 
 from submarine_data.batches import Batch
@@ -115,7 +116,8 @@ def open_file(file: FileEntry) -> io.BufferedReader:
     source = file_system_of(file.uri).open(file.uri)
     if is_local(file):
         return cast("io.BufferedReader", source)
-    return io.BufferedReader(ReadAheadFile(source, file.size), min(PIECE, 1 << 20))
+    again = partial(file_system_of(file.uri).open, file.uri)
+    return io.BufferedReader(ReadAheadFile(source, file.size, again=again), min(PIECE, 1 << 20))
 
 
 def is_local(file: FileEntry) -> bool:

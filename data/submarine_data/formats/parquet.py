@@ -6,7 +6,7 @@ Format: Apache Parquet, https://parquet.apache.org/docs/file-format/.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any, Iterator, Sequence
 
 from submarine_data.batches import ArrowBatch, Batch
@@ -249,27 +249,36 @@ def _chunks(metadata: Any, group: int, columns: list[str]) -> list[Range]:
     return found
 
 
-def _plan(parts: list[list[list[Range]]], *, in_order: bool) -> tuple[list[Range], int]:
-    """Return the bytes of parts of a file to read in advance, and how many of them to keep.
+def _plan(
+    parts: list[list[list[Range]]], *, in_order: bool
+) -> tuple[list[Range], int, list[Range]]:
+    """Return the arguments of ``ReadAheadFile.expect`` for parts of a file.
 
     Parameters
     ----------
     parts
         Where the columns of each row group of each part are in the file.
     in_order
-        Whether to read in the order of the file, as far as memory suffices.
+        Whether to read in the order of the file, as far as memory suffices: each half of a row
+        group by its own connection, because one server's answer takes one of its cores.
     """
     found: list[Range] = []
+    beside: list[Range] = []
     kept = 0
     for groups in parts:
         largest = max((sum(end - start for start, end in chunks) for chunks in groups), default=0)
         if in_order and largest <= _READ_IN_ORDER:
-            found += [one for chunks in groups for one in _parts(sorted(chunks), _SMALL_PIECE)]
+            for chunks in groups:
+                pieces = _parts(sorted(chunks), _SMALL_PIECE)
+                middle = (len(pieces) + 1) // 2
+                beside += pieces[middle:]
+                for both in zip_longest(pieces[:middle], pieces[middle:]):
+                    found += [one for one in both if one is not None]
             kept = max(kept, largest)
         else:
             found += [one for chunks in groups for one in _in_turns(chunks)]
             kept = max(kept, _KEPT)
-    return found, kept
+    return found, kept, beside
 
 
 def _parts(chunks: list[Range], piece: int) -> list[Range]:

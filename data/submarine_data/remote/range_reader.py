@@ -19,7 +19,7 @@ from submarine_runtime.translation import _
 #: Buffer of the file object.
 BUFFER_BYTES = 1 << 18
 #: Sizes of the requests while a file is read in order: the first, and the largest.
-_FIRST, _LARGEST, _GROWTH = 4 << 20, 64 << 20, 4
+_FIRST, _LARGEST, _GROWTH = 4 << 20, 64 << 20, 16
 #: A gap up to this size is read and dropped, because another request takes longer.
 _GAP = 1 << 20
 #: Seconds that a read waits for a file system without any byte.
