@@ -310,17 +310,18 @@ class _Pieces:
         """Return the piece that a thread reads now; None: there is none, or no memory for it."""
         near = islice(self._wanted, _NEAR if self._beside else 1)
         piece = next((one for one in near if self._thread_of(one) == thread), None)
-        if piece is None:
-            return None
-        room = self._kept - (piece.end - piece.start)
-        if not self._planned:
-            while self._read and self._bytes > room:
+        if piece is not None and not self._planned:
+            while self._read and self._bytes > self._kept - (piece.end - piece.start):
                 self._remove(next(iter(self._read)))
-        elif self._bytes and self._bytes > room:
+        elif self._bytes and (
+            piece is None or self._bytes > self._kept - (piece.end - piece.start)
+        ):
+            # The reader may wait for another one.
             piece = self._urgent
             if piece is None or piece not in self._wanted or self._thread_of(piece) != thread:
                 return None
-        self._wanted.remove(piece)
+        if piece is not None:
+            self._wanted.remove(piece)
         return piece
 
     def _run(self, thread: int) -> None:

@@ -87,18 +87,18 @@ class ParquetFormat(Format):
         file = parts[0][1].file
         with names_file(file), self._opened(file) as (opened, source):
             columns = self._columns(file, opened)
-            metadata, ahead = opened.metadata, False
+            metadata = opened.metadata
             found = []
             for _number, (_file, start, end, _weight) in parts:
                 every = range(start, metadata.num_row_groups if end is None else end)
                 found.append(self._matching(opened, every))
-            if any(
-                _bytes(metadata, group, columns) > _LARGE for groups in found for group in groups
-            ):
-                ahead = not is_local(file)
-                # Page by page: with little memory.
+            sizes = [_bytes(metadata, group, columns) for groups in found for group in groups]
+            large = max(sizes, default=0) > _LARGE
+            ahead = not is_local(file) and (large or (slow_jumps(file) and sum(sizes) > _LARGE))
+            if large or ahead:
                 unbuffered = source if isinstance(source, str) else source.raw
-                opened = self._parquet_file(unbuffered, metadata, _BUFFER)
+                # Page by page if they are large: with little memory.
+                opened = self._parquet_file(unbuffered, metadata, _BUFFER if large else 0)
             for index, ((number, _split), groups) in enumerate(zip(parts, found)):
                 if ahead:
                     chunks = [
@@ -259,26 +259,45 @@ def _plan(
     parts
         Where the columns of each row group of each part are in the file.
     in_order
-        Whether to read in the order of the file, as far as memory suffices: each half of a row
-        group by its own connection, because one server's answer takes one of its cores.
+        Whether to read in the order of the file, as far as memory suffices: each half of a large
+        row group, or of several small ones, by its own connection, because an answer takes one core
+        of its server.
     """
     found: list[Range] = []
     beside: list[Range] = []
     kept = 0
     for groups in parts:
-        largest = max((sum(end - start for start, end in chunks) for chunks in groups), default=0)
+        largest = max(map(_length, groups), default=0)
         if in_order and largest <= _READ_IN_ORDER:
-            for chunks in groups:
+            for chunks in _joined(groups):
                 pieces = _parts(sorted(chunks), _SMALL_PIECE)
                 middle = (len(pieces) + 1) // 2
                 beside += pieces[middle:]
                 for both in zip_longest(pieces[:middle], pieces[middle:]):
                     found += [one for one in both if one is not None]
-            kept = max(kept, largest)
+                kept = max(kept, _length(chunks))
         else:
             found += [one for chunks in groups for one in _in_turns(chunks)]
             kept = max(kept, _KEPT)
     return found, kept, beside
+
+
+def _length(chunks: list[Range]) -> int:
+    return sum(end - start for start, end in chunks)
+
+
+def _joined(groups: list[list[Range]]) -> Iterator[list[Range]]:
+    """Join the columns of consecutive row groups up to ``_READ_IN_ORDER`` bytes."""
+    joined: list[Range] = []
+    size = 0
+    for chunks in groups:
+        length = _length(chunks)
+        if size + length > _READ_IN_ORDER:
+            yield joined
+            joined, size = [], 0
+        joined.extend(chunks)
+        size += length
+    yield joined
 
 
 def _parts(chunks: list[Range], piece: int) -> list[Range]:

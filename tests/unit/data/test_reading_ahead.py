@@ -151,6 +151,19 @@ def test_bytes_beside_and_before_the_plan_can_be_read() -> None:
     assert (4000, 1000) in remote.requests
 
 
+def test_two_connections_do_not_wait_for_each_other() -> None:
+    numbers = random.Random(5)
+    for kept in (400, 1000, 3000):
+        ranges = [Range(start, start + 100) for start in range(0, 10_000, 100)]
+        numbers.shuffle(ranges)
+        with ReadAheadFile(Remote(), len(DATA), 1000, kept, Remote) as file:
+            file.expect(ranges, kept, numbers.sample(ranges, 50))
+            numbers.shuffle(ranges)
+            for start, end in ranges:
+                file.seek(start)
+                assert file.read(end - start) == DATA[start:end]
+
+
 def test_an_urgent_part_is_read_when_the_memory_is_full() -> None:
     remote = Remote()
     with opened(remote) as file:

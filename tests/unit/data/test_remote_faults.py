@@ -96,6 +96,32 @@ def test_a_damaged_file_of_a_store_is_named(
     assert "\n" not in sentence
 
 
+@pytest.mark.parametrize("decoded", [1000, 20_000], ids=["a row group", "all"])
+def test_halves_of_several_small_row_groups_are_read_at_the_same_time(
+    decoded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data.parquet"
+    parquet = writers.package("pyarrow.parquet")
+    values = list(range(20_000))
+    table = writers.package("pyarrow").table({"a": values, "b": values})
+    parquet.write_table(table, path, row_group_size=1000, compression="none", use_dictionary=False)
+    uri = f"{URI}parquet"
+    store = Store(uri, path.read_bytes(), path.stat().st_size)
+    store.slow_jumps = True
+    monkeypatch.setattr("submarine_data.sources.file_system_of", lambda uri: store)
+    monkeypatch.setattr(base, "file_system_of", lambda uri: store)
+    # A row group has 16 kB: five are read together.
+    for name, value in (("_LARGE", 20_000), ("_READ_IN_ORDER", 85_000), ("_MOST_RECORDS", decoded)):
+        monkeypatch.setattr(f"submarine_data.formats.parquet.{name}", value)
+    found = [batch.column("b") for batch in open_dataset(uri, rank=0, world=1)]
+    assert [value for column in found for value in column] == values
+    first, second = store.connections[-2:]
+    assert abs(len(first) - len(second)) < 3
+    # All records of a column before those of the next one do not fit into the memory.
+    assert (second == sorted(second)) == (decoded == 1000)
+    assert second[0] > 40_000
+
+
 @pytest.mark.parametrize("slow_jumps", [True, False])
 @pytest.mark.parametrize("kept", [1 << 20, 30_000], ids=["fits", "in turns"])
 @pytest.mark.parametrize("several", [False, True], ids=["one part", "several parts"])
