@@ -438,7 +438,8 @@ class Dataset(Epochs[Batch]):
     def _read(self, splits: Sequence[Split]) -> Iterator[tuple[int, Batch]]:
         """Yield the records of parts: with partition columns, filtered, the wanted columns."""
         for number, batch in self._format.read_all(splits):
-            constants = self._partitions[splits[number].file.uri]
+            split = splits[number]
+            constants = self._partitions[split.file.uri]
             more = {key: constants[key] for key in constants if key not in batch.names}
             if self._columns is not None:
                 more = {key: value for key, value in more.items() if key in self._columns}
