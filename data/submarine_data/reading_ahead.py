@@ -276,7 +276,7 @@ class _Pieces:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """End the thread after its current request, and close the source."""
+        """End the threads after their current requests, and close the sources."""
         with self._changed:
             self._stopped = True
             self._read.clear()
@@ -306,16 +306,17 @@ class _Pieces:
     def _thread_of(self, piece: Range) -> int:
         return int(piece in self._beside)
 
+    def _fits(self, piece: Range) -> bool:
+        return self._bytes + piece.end - piece.start <= self._kept
+
     def _next(self, thread: int) -> Range | None:
         """Return the piece that a thread reads now; None: there is none, or no memory for it."""
         near = islice(self._wanted, _NEAR if self._beside else 1)
         piece = next((one for one in near if self._thread_of(one) == thread), None)
         if piece is not None and not self._planned:
-            while self._read and self._bytes > self._kept - (piece.end - piece.start):
+            while self._read and not self._fits(piece):
                 self._remove(next(iter(self._read)))
-        elif self._bytes and (
-            piece is None or self._bytes > self._kept - (piece.end - piece.start)
-        ):
+        elif self._bytes and (piece is None or not self._fits(piece)):
             # The reader may wait for another one.
             piece = self._urgent
             if piece is None or piece not in self._wanted or self._thread_of(piece) != thread:

@@ -113,10 +113,10 @@ class Format:
 
 def open_file(file: FileEntry) -> io.BufferedReader:
     """Open a file for reading from its start; one that is not local is read ahead."""
-    source = file_system_of(file.uri).open(file.uri)
+    again = partial(file_system_of(file.uri).open, file.uri)
+    source = again()
     if is_local(file):
         return cast("io.BufferedReader", source)
-    again = partial(file_system_of(file.uri).open, file.uri)
     return io.BufferedReader(ReadAheadFile(source, file.size, again=again), min(PIECE, 1 << 20))
 
 

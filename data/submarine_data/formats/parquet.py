@@ -33,11 +33,12 @@ _LARGE = 32 << 20
 _DECODED, _MOST_RECORDS = 4 << 20, 1 << 16
 #: Buffer of a column of a large row group. Pages are larger, as a rule, and read without it.
 _BUFFER = 1 << 16
-#: Row groups up to this size (the usual block of HDFS, and a bit) are read in the order of the file
-#: where jumps are slow. Their pieces are small, because memory is freed piece by piece.
+#: Row groups up to this size (the usual block of HDFS, and a bit), or some smaller ones together,
+#: are read in the order of the file where jumps are slow. Their pieces are small, because memory is
+#: freed piece by piece.
 _READ_IN_ORDER, _SMALL_PIECE = 136 << 20, 1 << 20
-#: Memory for the pieces of larger row groups, and of all where jumps are fast. Two thirds of it are
-#: for those in use.
+#: Memory for the pieces of larger row groups, and of all large ones where jumps are fast. Two
+#: thirds of it are for those in use.
 _KEPT = 96 << 20
 
 

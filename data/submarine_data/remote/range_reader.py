@@ -18,7 +18,8 @@ from submarine_runtime.translation import _
 
 #: Buffer of the file object.
 BUFFER_BYTES = 1 << 18
-#: Sizes of the requests while a file is read in order: the first, and the largest.
+#: Sizes of the requests while a file is read in order: the first, the largest, and the factor from
+#: one to the next. Another request costs a DataNode 10 to 25 ms.
 _FIRST, _LARGEST, _GROWTH = 4 << 20, 64 << 20, 16
 #: A gap up to this size is read and dropped, because another request takes longer.
 _GAP = 1 << 20
