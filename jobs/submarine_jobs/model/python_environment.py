@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line
+from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
 
 ENVIRONMENT_KINDS = ("auto", "host", "path", "archive", "docker")
-#: Archive formats that YARN's localizer can unpack.
+#: Archive formats that the agent can unpack; YARN does so for jobs of Spark.
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
-#: Directory of the container where an archive is unpacked, and the interpreter in it.
-PYTHON_ENV_DIRECTORY = "python-env"
-INTERPRETER = f"{PYTHON_ENV_DIRECTORY}/bin/python3"
+#: The interpreter of an unpacked archive in a container.
+INTERPRETER = f"{layout.PYTHON_ENV}/bin/python3"
 _IMAGE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}\Z")
 
 
@@ -86,7 +86,7 @@ def _check_path(value: str) -> None:
 def _check_archive(value: str) -> None:
     if not value.endswith(ARCHIVE_SUFFIXES) or not value.isprintable():
         raise UsageError(
-            _("--python-env archive:{uri} is not an archive that YARN can unpack.").format(
+            _("--python-env archive:{uri} is not an archive that can be unpacked.").format(
                 uri=value[:80]
             ),
             _("Give a file that ends in {suffixes} and holds bin/python3.").format(

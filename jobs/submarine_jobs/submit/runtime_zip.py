@@ -42,7 +42,7 @@ _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
-        "agent/program/input_streams",
+        *("agent/preparation/python_environment", "agent/program/input_streams"),
         "coordinator/job_directory/job_outputs",
     )
 )

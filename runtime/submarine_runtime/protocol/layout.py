@@ -53,6 +53,10 @@ BUNDLE = "bundle.zip"
 VALUES = "values.zip"
 #: The package ``submarine_data`` and the modules of the runtime that it uses, in a container.
 DATA_PACKAGE = "submarine_data.zip"
+#: Archive of the program's Python environment in a container, and the directory where the agent
+#: unpacks it.
+PYTHON_ENV_ARCHIVE = "python-env.archive"
+PYTHON_ENV = "python-env"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.
 TOKENS = "tokens.txt"

@@ -87,6 +87,7 @@ from submarine_jobs.model import (
     Sharing,
     check_user_name,
     format_duration,
+    parse_python_env,
     resolve_roles,
     use_container_cache,
 )
@@ -333,8 +334,8 @@ class YarnBackend(Backend):
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
         if spec is not None and spec.spark is not None:
             return
-        if spec is not None and spec.distributed:
-            self.applications.prepare_gang()
+        if spec is not None and (spec.distributed or parse_python_env(spec.python_env).packed):
+            self.applications.prepare_python()
 
         def work() -> None:
             try:

@@ -159,6 +159,7 @@ class TaskAgent:
         failed = failed or self._preparing.place()
         if not context.orders.wait_welcome():
             return link_lost(context, self._run)
+        failed = failed or self._preparing.unpack_environment()
         failed = failed or self._preparing.fetch(expected_members(self._config.spec.roles))
         if failed is not None:
             self._report_unstarted(failed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.program import Ending, ProgramResources
 from submarine_runtime.gpus import NoDeviceError, claim_gpus
-from submarine_runtime.protocol import AgentConfig, EndReason
+from submarine_runtime.protocol import AgentConfig, EndReason, layout
 from submarine_runtime.storage import Scratch, Store, StoreError
 from submarine_runtime.translation import _
 
@@ -130,6 +130,34 @@ class Preparation:
             or unpack_program(self._scratch)
             or copy_writable(self._scratch, self._config.spec.writable)
         )
+
+    @property
+    def is_environment_packed(self) -> bool:
+        """Whether the container has the archive of an environment that is not unpacked."""
+        path = self._scratch.path
+        return os.path.exists(path(layout.PYTHON_ENV_ARCHIVE)) and not os.path.lexists(
+            path(layout.PYTHON_ENV)
+        )
+
+    def unpack_environment(self) -> Ending | None:
+        """Unpack the Python environment, unless it is there."""
+        if not self.is_environment_packed:
+            return None
+        # cost: gzip and tempfile, for the jobs that have an environment.
+        from submarine_runtime.agent.preparation.python_environment import place_environment
+
+        def report(sentence: str, share: float) -> None:
+            if self._is_cancelled():
+                raise _CancelRequest
+            self._progress(sentence, share)
+
+        try:
+            return place_environment(self._scratch, report, self._wait)
+        except _CancelRequest:
+            return Ending(
+                EndReason.CANCELLED,
+                _("The task was stopped while its Python environment was unpacked."),
+            )
 
     def fetch(self, members: Sequence[Member]) -> Ending | None:
         """Fetch the inputs of a task in a gang of ``members``, unless they are present."""

@@ -187,9 +187,9 @@ class SingleTaskAgent:
         preparing, config = self._context.preparing, self._config
         # These steps may take long: open the view, so that a cancel is received.
         failed = preparing.claim_devices(self._open_view) or preparing.place()
-        if failed is None and config.fetch:
+        if failed is None and (config.fetch or preparing.is_environment_packed):
             self._open_view()
-            failed = preparing.fetch([])
+            failed = preparing.unpack_environment() or preparing.fetch([])
         if failed is not None and self._cancel.request is not None:
             failed = requested_ending(self._cancel.request)
         self._status.set_task(gpus=list(preparing.devices), detail="")

@@ -94,14 +94,15 @@ class ApplicationMaker:
         if submission.environments or files_to_localize(submission) or keytab:
             agent.resourcemanagers = list(self._conf.resourcemanagers)
         agent = replace(agent, store=self._store(submission, agent.store))
+        python = self._agent_python(submission, None)
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),
             heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat) if beside else None,
             jvm_options=jvm_options,
             archive=archive,
-            agent_python=self._agent_python(submission, None),
-            brought_python=self.python.path() if self._brings else None,
+            agent_python=python,
+            brought_python=self.python.path() if python == coordinatorpython.INTERPRETER else None,
             fallback_queue=self._profile.queue or "default",
         )
 
@@ -139,23 +140,24 @@ class ApplicationMaker:
         return replace(store, principal=self._profile.principal or "") if sent else store
 
     def _agent_python(self, submission: Submission, role: Role | None) -> str:
-        """Return the interpreter of a role's agents, which is not the environment of the role.
+        """Return the interpreter of a role's agents, which unpack the role's environment.
 
-        A single-task job (no ``role``) starts its agent with the Python of the job.
+        A single-task job (no ``role``) without a packed environment starts its agent with the
+        Python of the job.
         """
         spec = submission.spec
         if self._brings:
             return coordinatorpython.INTERPRETER
         named = self._profile.settings.get("agent_python")
-        if named or role is None:
+        if named or (role is None and not submission.environments):
             return named or submission.agent.interpreter
-        if gangapplication.docker_image(spec, role):
+        if gangapplication.docker_image(spec, role or spec.worker):
             return "python3"
-        if parse_python_env(spec.python_env).kind in ("host", "path"):
+        if role is not None and parse_python_env(spec.python_env).kind in ("host", "path"):
             return spec.python or self._profile.python
         return coordinatorpython.INTERPRETER
 
-    def prepare_gang(self) -> None:
+    def prepare_python(self) -> None:
         """Upload the coordinator's Python in the background, before a submission needs it."""
         if self._profile.settings.get("coordinator_python") is None or self._brings:
             self.python.make_later()

@@ -27,7 +27,7 @@ from submarine_jobs.backends.yarn.application.specification import (
 from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.inputs import container_names
-from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
+from submarine_jobs.model import Role
 from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 
 TASK_SERVICE = "task"
@@ -142,7 +142,7 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
         files[layout.SECRET_ENV] = job_file(layout.SECRET_ENV)
     environment = submission.environments.get(role.name)
     if environment:
-        files[PYTHON_ENV_DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
+        files[layout.PYTHON_ENV_ARCHIVE] = File(environment, FILE, PRIVATE)
     files.update(files_to_localize(submission))
     return files
 

@@ -12,7 +12,7 @@ from submarine_jobs.backends.yarn.cluster import TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.planning import driver_overhead
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.inputs import container_names
-from submarine_jobs.model import PYTHON_ENV_DIRECTORY, JobSpec
+from submarine_jobs.model import JobSpec
 from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 from submarine_runtime.translation import _
 
@@ -174,7 +174,7 @@ def _localized(submission: Submission) -> tuple[list[str], list[str]]:
     named = [(submission.storage.url(submission.runtime_zip), "runtime.zip", False)]
     environment = submission.environments.get(submission.spec.worker.name)
     if environment:
-        named.append((environment, PYTHON_ENV_DIRECTORY, True))
+        named.append((environment, layout.PYTHON_ENV, True))
     named += [
         (file.source, name, file.type == "ARCHIVE")
         for name, file in files_to_localize(submission).items()

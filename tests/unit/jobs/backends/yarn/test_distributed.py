@@ -151,11 +151,11 @@ def test_the_skein_specification(tmp_path: Path) -> None:
         "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/etc/passwd:/etc/passwd:ro",
     }
     assert first.node_label == "fast"
-    assert str(first.files["python-env"].type).lower().endswith("archive")
+    assert str(first.files["python-env.archive"].type).lower().endswith("file")
     assert ps.env == {}
     assert (ps.nodes, ps.relax_locality) == (["one"], True)
     assert "coordinator-python" in ps.files
-    assert "python-env" not in ps.files
+    assert "python-env.archive" not in ps.files
     assert "coordinator-python" not in board.files
     everything = [app.master.script, *(service.script for service in app.services.values())]
     assert all("token" not in script for script in everything)
