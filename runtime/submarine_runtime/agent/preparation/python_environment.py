@@ -19,6 +19,7 @@ import stat
 import subprocess
 import tempfile
 import time
+import zipfile
 import zlib
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, BinaryIO, Callable, cast
@@ -200,9 +201,6 @@ def _extract_tar(content: IO[bytes], target: str, report: Callable[[], None]) ->
 
 def _extract_zip(file: BinaryIO, target: str, progress: _Progress) -> None:
     """Extract with modes and links, which are made last, so that no file is written through one."""
-    # cost: most archives are tar files.
-    import zipfile
-
     links = []
     try:
         with zipfile.ZipFile(file) as archive:
