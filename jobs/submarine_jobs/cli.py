@@ -16,6 +16,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import INTERRUPTED, TerminalFrontend, to_json
 from submarine_jobs.model import in_workflow_node
 from submarine_jobs.text import filter_for_terminal, printable
+from submarine_runtime.processes import native_calls
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ MAX_SENTENCE = 100_000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; the entry point of ``submarine``."""
+    code = _run(argv)
+    if argv is None:
+        native_calls.exit_code = code
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if COMPLETE_VARIABLE in os.environ:
         return _complete(os.environ[COMPLETE_VARIABLE])

@@ -24,6 +24,7 @@ from submarine_data.remote.range_reader import PATIENCE, Body, RangeReader, buff
 from submarine_data.remote.waiting import watched
 from submarine_data.remote.webhdfs import file_entries, patiently
 from submarine_runtime.kerberos import HDFS_TOKEN, container_tokens
+from submarine_runtime.processes import native_calls
 from submarine_runtime.protocol import core_settings, hdfs_settings
 from submarine_runtime.storage import Entry, NotFoundError, StoreError
 from submarine_runtime.translation import _
@@ -183,7 +184,7 @@ def _entry(status: Any) -> Entry:
 def _errors(uri: str) -> Iterator[None]:
     """Convert errors of hdfs-native, of which only some names are final."""
     try:
-        with watched(uri):
+        with watched(uri), native_calls.call():
             yield
     except FileNotFoundError as exc:
         raise NotFoundError(str(exc)) from exc

@@ -7,6 +7,7 @@ from .declaration import (
     ValueType as ValueType,
     unique_pairs as unique_pairs,
 )
+from .job_description import description_words as description_words
 from .option_values import (
     TIMEOUT as TIMEOUT,
     count as count,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from submarine_jobs.errors import StorageError
 from submarine_jobs.model import hadoop_user
@@ -29,10 +29,12 @@ from submarine_jobs.storage.client_calls import (
 )
 from submarine_jobs.storage.webhdfs import WebHdfsStorage, container_store
 from submarine_runtime.cluster_http import Access, simple_access
+from submarine_runtime.processes import native_calls
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import Store, StoreError, WebHdfsStore
 from submarine_runtime.translation import _
 
+T = TypeVar("T")
 #: Maximum size of a file that is written through WebHDFS, in bytes.
 SMALL_FILE = 1 << 20
 
@@ -77,7 +79,8 @@ class HdfsStorage(ClientStorage):
         # cost: hdfs_native (a native library), which small files do not need.
         from hdfs_native import Client
 
-        return Client(self.prefix, config_dir=str(self._conf_dir) if self._conf_dir else None)
+        with native_calls.call():
+            return Client(self.prefix, config_dir=str(self._conf_dir) if self._conf_dir else None)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See ``Storage.read``."""
@@ -189,6 +192,7 @@ class HdfsStorage(ClientStorage):
             reader = client.read(path)
             with target.open("wb") as stream:
                 for piece in reader.read_range_stream(0, len(reader)):
+                    native_calls.check()
                     stream.write(piece)
 
         self._call("read", path, work, TRANSFER_FACTOR)
@@ -200,6 +204,13 @@ class HdfsStorage(ClientStorage):
     def open_store(self, path: str) -> Store:
         """See ``Storage.open_store``."""
         return WebHdfsStore(self._webhdfs, path, self._access, self._timeout / 2)
+
+    def _call(self, operation: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
+        def counted(client: Any) -> T:
+            with native_calls.call():
+                return work(client)
+
+        return super()._call(operation, path, counted, factor)
 
     def _write_data(self, client: Any, path: str, data: bytes, mode: int) -> None:
         """Write a small file through WebHDFS (10 to 30 ms) and any other through hdfs-native.
@@ -240,6 +251,7 @@ class HdfsStorage(ClientStorage):
         options = WriteOptions(permission=mode, create_parent=True, overwrite=True)
         with client.create(path, options) as writer:
             for piece in chunks:
+                native_calls.check()
                 writer.write(piece)
 
 

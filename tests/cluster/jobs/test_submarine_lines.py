@@ -107,6 +107,36 @@ def test_the_distributed_job(shell: Shell, jobs: list[Job]) -> None:
     assert storage.stat(checkpoints) is not None
 
 
+DESCRIPTION = """
+spec: {name: tf-job-002, framework: any}
+configs:
+  input_path: hdfs://default/data
+  wait_job_finish: true
+  envs: {GREETING: "hello, %input_path%"}
+roles:
+  worker:
+    replicas: 2
+    resources: memory=256M,vcores=1
+    launch_cmd: echo $GREETING $EXTRA $SUBMARINE_INDEX of $SUBMARINE_TASK_COUNT
+  ps: {replicas: 1, resources: "memory=128M,vcores=1", launch_cmd: exec sleep 600}
+"""
+
+
+def test_a_job_described_by_a_file(shell: Shell, jobs: list[Job], tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(DESCRIPTION, encoding="utf-8")
+    outcome = execute(["job", "run", "-f", str(file), "--env", "EXTRA=again"], shell)
+    assert (outcome.exit_code, outcome.job is not None) == (0, True), outcome.text
+    job = outcome.job
+    assert job is not None
+    jobs.append(job)
+    record = job.view().record
+    assert (record.state, record.name) == (State.SUCCEEDED, "tf-job-002"), record.detail
+    assert {task.task for task in record.tasks} == {"worker:0", "worker:1", "ps:0"}
+    log = b"".join(c.data for c in job.read_log("stdout", task="worker:1")).decode()
+    assert log == "hello, hdfs://default/data again 1 of 2\n"
+
+
 @pytest.mark.full
 def test_tensorboard_alone_shows_all_of_a_users_jobs(shell: Shell, jobs: list[Job]) -> None:
     python = ("--python-env", f"path:{PYTHON}", "--memory", "1G")

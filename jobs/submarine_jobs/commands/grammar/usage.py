@@ -19,6 +19,8 @@ from submarine_runtime.translation import _
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
 _SEVERAL = re.compile(r"requires (\d+) arguments")
+#: The verbs with the options of a job.
+_RUN = ("run", "job run")
 #: Verbs of other tools -> the corresponding verb, for suggestions.
 _SYNONYMS = {
     **dict.fromkeys(("kill", "stop", "abort", "delete", "rm"), "cancel"),
@@ -38,7 +40,7 @@ def convert_error(error: click.ClickException) -> SubmarineError:
     command = path.removeprefix("%%").removeprefix("submarine ") or "submarine"
     if isinstance(error, click.NoSuchOption):
         refused = no_such_option(_as_typed(error), command, _known_options(error.ctx))
-        if command == "run" and error.ctx is not None and not unsupported_option(error.option_name):
+        if command in _RUN and error.ctx is not None and not unsupported_option(error.option_name):
             close = refused.fix if "did you mean" in refused.fix else ""
             message = f"{refused.message} {close}" if close else f"{refused.message.rstrip(';')}."
             return UsageError(message, _after_separator(error.ctx))
@@ -70,7 +72,7 @@ def convert_error(error: click.ClickException) -> SubmarineError:
         return _no_such_subcommand(unknown[1], command, error.ctx)
     if extra := _EXTRA.match(message):
         hint = _("See `submarine {command} --help`.").format(command=command)
-        if command == "run" and error.ctx is not None:
+        if command in _RUN and error.ctx is not None:
             hint = _after_separator(error.ctx)
         return UsageError(
             _("{command} does not take {extra} there.").format(
@@ -115,10 +117,10 @@ def local_error(error: Exception) -> SubmarineError:
 def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageError:
     """Return the error for an unknown or unsupported option, with a similar option if any."""
     shown = printable(option)
-    if command == "run" and (absent := unsupported_option(option)):
+    if command in _RUN and (absent := unsupported_option(option)):
         return UsageError(*absent)
     # An unknown option of `run` is more often one of the program than a spelling error.
-    near = 0.75 if command == "run" else 0.6
+    near = 0.75 if command in _RUN else 0.6
     close = difflib.get_close_matches(
         normalize_option(option), [normalize_option(name) for name in known], 1, near
     )
@@ -191,8 +193,13 @@ def _after_separator(ctx: click.Context) -> str:
         else:
             moved.append(word)
     moved += ctx.meta.get("program_args", ())
-    line = shlex.join(["submarine", "run", *kept, "--", *moved])
+    line = shlex.join(["submarine", *_words(ctx), *kept, "--", *moved])
     return _("Arguments of the program stand after --: `{line}`.").format(line=printable(line, 500))
+
+
+def _words(ctx: click.Context) -> list[str]:
+    """Return the words of the verb: ``run``, or ``job run``."""
+    return ctx.command_path.split()[1:] or ["run"]
 
 
 def _commands(ctx: click.Context | None) -> list[str]:
@@ -230,7 +237,7 @@ def _known_options(ctx: click.Context | None) -> list[str]:
 
 def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
     name = _as_typed(error)
-    if command == "run" and (absent := unsupported_option(name)):
+    if command in _RUN and (absent := unsupported_option(name)):
         return UsageError(*absent)
     if "requires an argument" in error.message:
         return UsageError(

@@ -50,6 +50,11 @@ VERBS: dict[str, VerbEntry] = {
         gettext_noop("Run a program, a notebook or the collected cells as a job."),
         "run",
     ),
+    "job": VerbEntry(
+        _JOBS,
+        gettext_noop("Run a job by Apache Submarine's command line: job run."),
+        "job",
+    ),
     "list": VerbEntry(_JOBS, gettext_noop("List your jobs, newest first."), "list_jobs"),
     "show": VerbEntry(
         _JOBS,

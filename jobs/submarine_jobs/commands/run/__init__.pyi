@@ -1,5 +1,5 @@
 from .arguments import options_of as options_of
-from .command import parse_run as parse_run, run as run
+from .command import RunVerb as RunVerb, parse_run as parse_run, run as run
 from .declared_options import (
     click_type as click_type,
     run_option as run_option,
