@@ -57,6 +57,7 @@ KNOWN_SETTINGS = {
     "hdfs_wait_minutes": "Minutes that a job waits for an HDFS that does not answer [10].",
     "httpfs": "Address of an HttpFS gateway, https://HOST:14000, used in place of WebHDFS [none].",
     "mlflow_uri": "Address of the MLflow server of `--to mlflow` [MLFLOW_TRACKING_URI].",
+    "port_range": "Ports that the processes of a job bind on the nodes, LOW-HIGH [any].",
     "submit_grace": "Time without a sign of its client after which a job counts as never submitted "
     "[3m].",
     "yarn_command": "Path of Hadoop's `yarn` command.",

@@ -11,6 +11,7 @@ from submarine_jobs.config.backend_registry import backend_settings, check_backe
 from submarine_jobs.config.file import KNOWN_SETTINGS
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import parse_duration, parse_python_env
+from submarine_runtime import network
 from submarine_runtime.translation import _
 
 _MAX_TIMEOUT = 3600.0
@@ -134,5 +135,7 @@ def check_setting(name: str, value: str, where: str, backend: str | None = None)
         raise ConfigError(
             _("There is no setting {name!r} ({where});").format(name=name[:60], where=where), hint
         )
+    if name == "port_range":
+        network.parse_port_range(value)  # Loaded by its use only.
     if name == "submit_grace" and not LEAST_SUBMIT_GRACE <= parse_duration(value) <= _MAX_GRACE:
         raise ValueError(_("must lie between {least:g}s and 1d").format(least=LEAST_SUBMIT_GRACE))

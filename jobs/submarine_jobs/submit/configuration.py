@@ -223,6 +223,7 @@ def make_submission(
     reached: StorePaths,
     environments: dict[str, str],
     hdfs_wait: float | None = None,
+    port_range: str = "",
     on_step: Callable[[str], None] | None = None,
     data_zip: str | None = None,
 ) -> Submission:
@@ -232,6 +233,8 @@ def make_submission(
     ----------
     hdfs_wait
         Seconds that the job waits for the file system of its directory; None: the default.
+    port_range
+        ``LOW-HIGH``: the ports that the processes of the job bind; empty: any.
     on_step
         Called with each step of the backend, in words.
     data_zip
@@ -242,6 +245,9 @@ def make_submission(
     coordinator = None
     if spec.distributed:
         coordinator = coordinator_config(spec, directory, record, intent, reached)
+    agent.port_range = port_range
+    if coordinator is not None:
+        coordinator.port_range = port_range
     if hdfs_wait is not None:
         agent.save_grace = hdfs_wait
         if coordinator is not None:

@@ -274,6 +274,7 @@ class _Submit(Generic[JobT]):
             reached=self.reached,
             environments=environments,
             hdfs_wait=hdfs_wait(self.session.profile.settings),
+            port_range=self.session.profile.settings.get("port_range", ""),
             on_step=self._report,
         )
         # Add the job to the list of started jobs before it can run.

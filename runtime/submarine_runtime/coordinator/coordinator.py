@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
 from typing import Any, Callable, Mapping
 
+from submarine_runtime import network
 from submarine_runtime.coordinator.event_loop import EventLoop, Inbox, containers_uncertain
 from submarine_runtime.coordinator.job_directory import (
     EarlierAttempts,
@@ -97,7 +99,7 @@ class Coordinator:
         self._attempt = application_attempt(os.environ)
         self._earlier = EarlierAttempts()
         self._restored = False
-        self._start_over_reason = ""
+        self._start_over_reason = self._failed_port = ""
         self._exit_code = 1
 
     def run(self) -> int:
@@ -155,7 +157,7 @@ class Coordinator:
         status = JobStatus(record, writer, events, shipped, self._arrival_time())
         # All tasks may run on one node and connect at once.
         connections = max(MIN_UNAUTHENTICATED, 2 * len(job.tasks))
-        listener = bind_port(config.listen, int(initial["port"]))
+        listener = self._bind_port(int(initial["port"]))
         server = PortServer(listener, self._secret, connections, 2 * connections)
         inbox = Inbox(server.wake)
         if not self._restored:
@@ -216,6 +218,14 @@ class Coordinator:
         publisher.start()
         loop.placement.start()
         return self._run_loop(loop, store, dict(initial.get("fences") or {}), shutdown)
+
+    def _bind_port(self, port: int) -> socket.socket:
+        """Return the listener; if its range is full, one that no other machine reaches."""
+        try:
+            return bind_port(self._config.listen, port, self._config.port_range)
+        except network.PortRangeError as exc:
+            self._failed_port = str(exc)
+            return bind_port("127.0.0.1")
 
     def _run_loop(
         self, loop: EventLoop, store: Store, fences: dict[str, float], shutdown: Shutdown
@@ -329,6 +339,9 @@ class Coordinator:
         if cancelled is not None:
             loop.inbox.post({"type": "cancel", **cancelled})
             return
+        if self._failed_port:
+            loop.inbox.post({"type": "no_port", "detail": self._failed_port})
+            return
         expired = self._lease.begin(
             layout.claim_name(self._attempt),
             loop.server.poll,  # A client may renew the lease meanwhile.
@@ -392,7 +405,10 @@ class Coordinator:
 
         record = loop.status
         page = PageThread(
-            OwnPage, lambda: record.to_json(events=False), loop.job.chief.name, report
+            lambda: OwnPage(self._config.port_range),
+            lambda: record.to_json(events=False),
+            loop.job.chief.name,
+            report,
         )
         page.start()
         return page

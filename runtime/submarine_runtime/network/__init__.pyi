@@ -22,7 +22,13 @@ from .port_client import (
     request_head as request_head,
     response_status as response_status,
 )
-from .ports import PortUse as PortUse, Reservation as Reservation
+from .ports import (
+    PortRangeError as PortRangeError,
+    PortUse as PortUse,
+    Reservation as Reservation,
+    parse_port_range as parse_port_range,
+    range_listener as range_listener,
+)
 from .tls import server_context as server_context
 from .tunnel import (
     MAX_TUNNELS as MAX_TUNNELS,

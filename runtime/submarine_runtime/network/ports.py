@@ -1,26 +1,75 @@
 """Reserve ports for a program: bind them without listening, and release them before its start.
 
-``PortUse`` detects whether the program uses a port.
+``PortUse`` detects whether the program uses a port. With the setting ``port_range`` reserved ports
+and the listeners of a job (``range_listener``) lie in that range.
 Each port is first bound exclusively and then opened for sharing: a program that sets SO_REUSEADDR
 or SO_REUSEPORT may bind it while the agent still holds it.
 """
 
 from __future__ import annotations
 
+import errno
 import random
+import re
 import socket
 import sys
 import time
 from contextlib import suppress
 from typing import Callable, Sequence
 
+from submarine_runtime.translation import _
+
 #: Between the well-known ports and the range for outgoing connections.
 LOWEST, HIGHEST = 15_000, 32_000
 _TRIES = 64
+#: The lowest port that needs no privilege, and the last one.
+_FIRST_PORT, _LAST_PORT = 1024, 65535
+_RANGE = re.compile(r"([0-9]{1,5})-([0-9]{1,5})\Z")
+
+
+class PortRangeError(OSError):
+    """No port of the range is free on this node; the message is one sentence."""
+
+
+def parse_port_range(text: str) -> range:
+    """Return the ports of ``LOW-HIGH``, both included.
+
+    Raises
+    ------
+    ValueError
+        If the text is no such range.
+    """
+    match = _RANGE.match(text.strip())
+    low, high = (int(match.group(1)), int(match.group(2))) if match else (0, 0)
+    if not _FIRST_PORT <= low < high <= _LAST_PORT:
+        raise ValueError(
+            _("must be LOW-HIGH, two ports from {first} to {last}, such as 20000-20100").format(
+                first=_FIRST_PORT, last=_LAST_PORT
+            )
+        )
+    return range(low, high + 1)
+
+
+def range_listener(address: str, ports: str) -> socket.socket:
+    """Return a socket that is bound to a free port of the range ``ports``; call ``listen`` on it.
+
+    No reservation of another job has the port, and a restarted process may bind it again at once.
+
+    Raises
+    ------
+    PortRangeError
+        If no port of the range is free.
+    """
+    return _bound(ports, address, ("SO_REUSEADDR",))
 
 
 class Reservation:
     """Reserved ports of this host.
+
+    Parameters
+    ----------
+    ports
+        ``LOW-HIGH``: the range of the ports; empty: ``LOWEST`` to ``HIGHEST``, else any.
 
     Raises
     ------
@@ -28,11 +77,11 @@ class Reservation:
         If no port is free.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, ports: str = "") -> None:
         self._sockets: list[socket.socket] = []
         try:
-            for _ in range(count):
-                self._sockets.append(_bound())
+            for _unused in range(count):
+                self._sockets.append(_bound(ports))
         except BaseException:
             self.release()
             raise
@@ -57,20 +106,44 @@ class Reservation:
             self._sockets.pop().close()
 
 
-def _bound() -> socket.socket:
-    """Return a socket bound to a free port."""
+#: Options that are set after a socket is bound, so that the program may bind its port too.
+_SHARED = ("SO_REUSEADDR", "SO_REUSEPORT")
+
+
+def _bound(ports: str = "", address: str = "", options: Sequence[str] = _SHARED) -> socket.socket:
+    """Return a socket bound to a free port, in the order of chance."""
     chance = random.SystemRandom()
-    for _ in range(_TRIES):
+    if ports:
+        allowed = parse_port_range(ports)
+        for port in chance.sample(allowed, len(allowed)):
+            made = _bind_if_free(port, address, options)
+            if made is not None:
+                return made
+        raise PortRangeError(
+            _("No port of port_range {ports} is free on {host}.").format(
+                ports=ports, host=socket.gethostname()
+            )
+        )
+    for _unused in range(_TRIES):
         with suppress(OSError):
-            return _bind(chance.randint(LOWEST, HIGHEST))
-    return _bind(0)
+            return _bind(chance.randint(LOWEST, HIGHEST), address, options)
+    return _bind(0, address, options)
 
 
-def _bind(port: int) -> socket.socket:
+def _bind_if_free(port: int, address: str, options: Sequence[str]) -> socket.socket | None:
+    try:
+        return _bind(port, address, options)
+    except OSError as exc:
+        if exc.errno != errno.EADDRINUSE:
+            raise
+        return None
+
+
+def _bind(port: int, address: str = "", options: Sequence[str] = _SHARED) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        made.bind(("", port))
-        for option in ("SO_REUSEADDR", "SO_REUSEPORT"):
+        made.bind((address, port))
+        for option in options:
             if hasattr(socket, option):
                 made.setsockopt(socket.SOL_SOCKET, getattr(socket, option), 1)
     except BaseException:

@@ -144,6 +144,8 @@ class AgentConfig:
         the job, to fetch inputs and checkpoints, to save outputs, logs and record.
     listen
         Address to bind for the live view: ``127.0.0.1`` for the local backend, else ``0.0.0.0``.
+    port_range
+        ``LOW-HIGH``: the ports that the processes of the job bind; empty: any.
     links
         Label -> URL, for the record: the user's quicklinks and the links back to the notebook.
     fetch
@@ -188,6 +190,7 @@ class AgentConfig:
     python: str = "python3"
     memory_slack: int = 0
     listen: str = "0.0.0.0"  # noqa: S104 - containers are watched from other hosts
+    port_range: str = ""
     ship_interval: float = 10.0
     ship_bytes: int = 1 << 20
     kill_grace: float = 10.0

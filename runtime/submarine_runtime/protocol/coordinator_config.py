@@ -25,7 +25,7 @@ class CoordinatorConfig:
     Parameters
     ----------
     record, intent, links, restore_from, checkpoint_path, publish, sync_interval, kill_grace,
-    save_grace
+    save_grace, port_range
         As in ``AgentConfig``.
     policy
         ``chief`` (its end is the end of the job), ``all`` (every tracked task must succeed; the
@@ -76,6 +76,7 @@ class CoordinatorConfig:
     localizes: dict[str, str] = field(default_factory=dict)
     listen: str = "0.0.0.0"  # noqa: S104 - agents and viewers come from other hosts
     listen_port: int = 0
+    port_range: str = ""
     application_attempts: int = 2
     links: dict[str, str] = field(default_factory=dict)
     publish: tuple[NamedOutput, ...] = ()

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> int:
     store = open_store(config.store)
     target = os.path.join(directory, "tensorboard-view")
     os.makedirs(target, 0o700, exist_ok=True)
-    port = int(os.environ.get(PORT_VARIABLE) or _free_port())
+    port = int(os.environ.get(PORT_VARIABLE) or _free_port(config.port_range))
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = _serve(words, directory, config, store, target, port)
@@ -203,8 +203,8 @@ def _ended(code: int, config: AgentConfig) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _free_port() -> int:
+def _free_port(ports: str) -> int:
     """Return a port that is free at present; TensorBoard binds it within a second or two."""
-    found = Reservation(1)
+    found = Reservation(1, ports)
     found.release()
     return found.ports[0]

@@ -24,6 +24,7 @@ from submarine_runtime.network import (
     UnknownPeerError,
     addresses_of,
     peer_uid,
+    range_listener,
     remote_address,
 )
 from submarine_runtime.translation import _
@@ -60,14 +61,24 @@ class PageServer:
     ----------
     master
         Host of the application master; None: this host.
+    ports
+        Range of its port, ``LOW-HIGH``; empty: any.
     """
 
-    def __init__(self, host: str, master: str | None = None) -> None:
+    def __init__(self, host: str, master: str | None = None, ports: str = "") -> None:
         self.job: dict[str, Any] = {}
         outer = self
         hosts = set() if master is None else addresses_of(master)
 
         class Server(HTTPServer):
+            def server_bind(self) -> None:
+                if ports:
+                    self.socket.close()
+                    self.socket = range_listener(host, ports)
+                    self.server_name, self.server_port = self.socket.getsockname()
+                else:
+                    super().server_bind()
+
             def verify_request(self, request: Any, client_address: Any) -> bool:
                 if _is_from_master(request, hosts):
                     return True
@@ -150,15 +161,21 @@ class ApplicationMaster:
 
 
 class OwnPage:
-    """The page in this process, which needs skein; raises any exception if there can be none."""
+    """The page in this process, which needs skein; raises any exception if there can be none.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    ports
+        See ``PageServer``.
+    """
+
+    def __init__(self, ports: str = "") -> None:
         # A task in a separate container is reached over the network.
         if os.environ.get("SKEIN_CONTAINER_ID"):
             address = os.environ["SKEIN_APPMASTER_ADDRESS"].rpartition(":")[0].strip("[]")
-            self._server = PageServer(os.environ.get("NM_HOST") or LOOPBACK, address)
+            self._server = PageServer(os.environ.get("NM_HOST") or LOOPBACK, address, ports)
         else:
-            self._server = PageServer(LOOPBACK)
+            self._server = PageServer(LOOPBACK, ports=ports)
         self._master = ApplicationMaster()
         self._server.serve()
         self._master.add_page(self._server.url)
@@ -174,11 +191,11 @@ class OwnPage:
 
 def main(arguments: Sequence[str]) -> int:
     """Show the job until standard input ends; return 3 if there can be no page."""
-    if arguments:
-        sys.stderr.write("usage: python -I runtime.zip page\n")
+    if len(arguments) > 1:
+        sys.stderr.write("usage: python -I runtime.zip page [LOW-HIGH]\n")
         return 2
     try:
-        page = OwnPage()
+        page = OwnPage(*arguments)
     except Exception as exc:
         # skein and grpc raise many exceptions; the job continues without a page.
         _answer(ok=False, why=f"{type(exc).__name__}: {exc}"[:300])

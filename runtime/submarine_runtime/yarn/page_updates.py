@@ -41,6 +41,8 @@ class HelperPage:
     ----------
     archive
         Path of the runtime's zip.
+    ports
+        Range of the page's port, ``LOW-HIGH``; empty: any.
 
     Raises
     ------
@@ -48,11 +50,11 @@ class HelperPage:
         If there can be no page.
     """
 
-    def __init__(self, archive: str) -> None:
+    def __init__(self, archive: str, ports: str = "") -> None:
         self._sent: Mapping[str, Any] = {}
         try:
             self._helper = subprocess.Popen(
-                [sys.executable, "-I", archive, "page"],
+                [sys.executable, "-I", archive, "page", *([ports] if ports else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -27,7 +27,7 @@ from submarine_runtime.agent.preparation import Preparation
 from submarine_runtime.agent.program import Ending, SigtermInterrupt, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.frameworks import setting_of
-from submarine_runtime.network import Reservation
+from submarine_runtime.network import PortRangeError, Reservation, range_listener
 from submarine_runtime.protocol import (
     COORDINATOR_VARIABLE,
     TASK_VARIABLE,
@@ -106,7 +106,7 @@ class TaskAgent:
         self._tokens = TokenRefresh(
             config.store, store, lambda sentence: status.event("warning", sentence)
         )
-        self._listener = socket.create_server((config.listen, 0))
+        self._listener, self._failed_port = _listener(config)
         self._registration = Registration(
             config,
             status.first_task,
@@ -153,7 +153,7 @@ class TaskAgent:
         failed = self._preparing.claim_devices()
         context.devices = self._preparing.devices
         context.measured = context.devices if self._preparing.driver else ()
-        failed = failed or self._reserve_ports()
+        failed = failed or self._failed_port or self._reserve_ports()
         self._tokens.start(watch=False)
         context.link.start()
         failed = failed or self._preparing.place()
@@ -173,7 +173,9 @@ class TaskAgent:
             if kind == "start":
                 self._start(order)
             elif kind == "ports":
-                self._reserve_ports()
+                kept = self._reserve_ports()
+                if kept is not None:  # The earlier ones are still reserved.
+                    context.status.event("warning", kept.detail)
                 context.link.send({"type": "ports", "ports": list(context.ports.ports)})
             elif kind == "save":
                 self._versions.save(order)
@@ -212,7 +214,8 @@ class TaskAgent:
         """Reserve as many ports as the framework needs, instead of earlier ones."""
         old = self._context.ports
         try:
-            self._context.ports = Reservation(int(setting_of(self._config.spec.framework, "PORTS")))
+            count = int(setting_of(self._config.spec.framework, "PORTS"))
+            self._context.ports = Reservation(count, self._config.port_range)
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         old.release()
@@ -253,3 +256,19 @@ class TaskAgent:
         server = PortServer(self._listener, self._secret)
         server.set_handlers(LiveRequests(context.status, self._task, context.logs, tunnels).accept)
         server.serve_in_background()
+
+
+def _listener(config: AgentConfig) -> tuple[socket.socket, Ending | None]:
+    """Return the listener of the agent's port, and the failure if its range is full.
+
+    The coordinator learns of the failure over the link; until then a port that no other machine
+    reaches stands for the missing one.
+    """
+    if not config.port_range:
+        return socket.create_server((config.listen, 0)), None
+    try:
+        listener = range_listener(config.listen, config.port_range)
+    except PortRangeError as exc:
+        return socket.create_server(("127.0.0.1", 0)), Ending(EndReason.LAUNCH_FAILED, str(exc))
+    listener.listen()
+    return listener, None

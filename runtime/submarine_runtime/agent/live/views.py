@@ -67,7 +67,8 @@ class LiveViews:
 
         listen = self._config.listen
         try:
-            server = PortServer(bind_port(listen), self._secret)
+            listener = bind_port(listen, ports=self._config.port_range)
+            server = PortServer(listener, self._secret)
         except (OSError, ValueError) as exc:
             self._status.event("warning", _("There is no live view: {error}").format(error=exc))
         else:
@@ -103,7 +104,7 @@ class LiveViews:
         archive, status = os.path.abspath(sys.argv[0]), self._status
         if skein_started_container() and os.path.isfile(archive):
             self._page = PageThread(
-                lambda: HelperPage(archive),
+                lambda: HelperPage(archive, self._config.port_range),
                 lambda: status.to_json(events=False),
                 self._task,
                 lambda sentence: status.event("yarn_page", sentence),

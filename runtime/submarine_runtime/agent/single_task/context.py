@@ -106,7 +106,7 @@ def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
     """
     framework, gpus = config.spec.framework, config.size.gpus
     processes = process_count(framework, config.task_role.processes, gpus, gang=False)
-    ports = Reservation(int(setting_of(framework, "PORTS")))
+    ports = Reservation(int(setting_of(framework, "PORTS")), config.port_range)
     task = f"{config.role}:{config.index}"
     member = Member(
         task,

@@ -185,6 +185,10 @@ def _expired(job: JobState, event: Event, now: float) -> None:
     end_job(job, now, Outcome(EndReason.LEASE_EXPIRED, str(event.get("detail") or "")))
 
 
+def _no_port(job: JobState, event: Event, now: float) -> None:
+    end_job(job, now, Outcome(EndReason.LAUNCH_FAILED, str(event.get("detail") or "")))
+
+
 def _state(job: JobState, event: Event, now: float) -> None:
     task = registration.task_of_seat(job, event)
     if task is None:
@@ -286,6 +290,7 @@ _HANDLERS: dict[str, Callable[[JobState, Event, float], None]] = {
     "suspended": _suspended,
     "cancel": _cancel,
     "expired": _expired,
+    "no_port": _no_port,
     "placed": registration.container_placed,
     "gone": losses.container_ended,
     "lost": losses.agent_lost,

@@ -149,6 +149,17 @@ def test_a_wait_for_hdfs_that_is_no_number_of_minutes_is_refused(minutes: str) -
         load_config({"settings.hdfs_wait_minutes": minutes}, environ={}, cwd=Path("/"))
 
 
+@pytest.mark.parametrize("ports", ["20000", "80-90", "20100-20000"])
+def test_a_port_range_that_is_none_is_refused(ports: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config({"settings.port_range": ports}, environ={}, cwd=Path("/"))
+    assert caught.value.message == (
+        f"settings.port_range = '{ports}' from --conf is not valid: must be LOW-HIGH, two ports "
+        "from 1024 to 65535, such as 20000-20100."
+    )
+    assert load_config({"settings.port_range": "20000-20100"}, environ={}, cwd=Path("/"))
+
+
 def test_every_setting_that_is_read_is_known() -> None:
     backends = Path(__file__).parents[4] / "jobs" / "submarine_jobs"
     read = {

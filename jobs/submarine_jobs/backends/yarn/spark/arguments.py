@@ -13,6 +13,7 @@ from submarine_jobs.backends.yarn.planning import driver_overhead
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.inputs import container_names
 from submarine_jobs.model import JobSpec
+from submarine_runtime.network import parse_port_range
 from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 from submarine_runtime.translation import _
 
@@ -121,6 +122,7 @@ def spark_arguments(
     if archives:
         words += ["--archives", ",".join(archives)]
     settings = {
+        **_port_settings(agent.port_range),
         **request.conf,
         **_settings(submission, archive),
         **_interpreters(agent_python, agent.interpreter),
@@ -146,6 +148,22 @@ def _settings(submission: Submission, archive: str) -> dict[str, str]:
         "spark.yarn.stagingDir": submission.storage.url(staging_directory(submission.job_dir)),
         "spark.yarn.am.waitTime": f"{_SESSION_SECONDS}s",
         "spark.driver.memoryOverhead": f"{driver_overhead(submission.spec)}m",
+    }
+
+
+def _port_settings(ports: str) -> dict[str, str]:
+    """Return the settings by which driver and executors try the ports of ``port_range`` in order.
+
+    YARN's proxy reaches the driver's web page at a port that Spark always leaves to the system.
+    """
+    if not ports:
+        return {}
+    allowed = parse_port_range(ports)
+    first = str(allowed[0])
+    return {
+        "spark.driver.port": first,
+        "spark.blockManager.port": first,
+        "spark.port.maxRetries": str(len(allowed) - 1),
     }
 
 

@@ -97,6 +97,18 @@ def test_settings_of_the_user_do_not_replace_those_of_submarine() -> None:
     assert settings_of(words_of(submission("/j", request)))["spark.yarn.maxAppAttempts"] == "1"
 
 
+def test_spark_tries_the_ports_of_the_range_in_order() -> None:
+    request = SparkRequest(conf={"spark.blockManager.port": "30000"})
+    made = submission("/j", request)
+    conf = settings_of(words_of(made))
+    assert "spark.driver.port" not in conf
+    made.agent.port_range = "20000-20100"
+    conf = settings_of(words_of(made))
+    assert conf["spark.driver.port"] == "20000"
+    assert conf["spark.port.maxRetries"] == "100"
+    assert conf["spark.blockManager.port"] == "30000", "the user's settings have precedence"
+
+
 def test_gpus_of_driver_and_executors_are_discovered_by_a_script() -> None:
     words = words_of(submission("/j", SparkRequest(resources=Resources(1024, 4, 2)), gpus=1))
     conf = settings_of(words)
