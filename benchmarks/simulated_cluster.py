@@ -47,7 +47,7 @@ class ResourceManager:
         self.apps: dict[str, str] = {}
         self.waiting: dict[str, str] = {}
         self.singles: dict[str, dict[str, Any]] = {}
-        self._answers: dict[tuple[bool, bool], tuple[int, bytes]] = {}
+        self._answers: dict[tuple[bool, bool, bool], tuple[int, bytes]] = {}
         simulated = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -83,18 +83,19 @@ class ResourceManager:
             return json.dumps({"app": self.singles[name.removeprefix("/apps/")]}).encode()
         if name != "/apps" or "states" not in query:
             return b"{}"
-        everybody = "user" not in query
+        everybody, tagged = "user" not in query, "applicationTags" in query
         requests = "resourceRequests" not in query.get("deSelects", [""])[0].split(",")
         number = len(self.apps) + len(self.waiting)
-        if self._answers.get((everybody, requests), (-1, b""))[0] != number:
+        if self._answers.get((everybody, tagged, requests), (-1, b""))[0] != number:
             apps = [self.app(*item, "RUNNING") for item in list(self.apps.items())]
             apps += [self.app(*item, "ACCEPTED") for item in list(self.waiting.items())]
-            apps += self.others if everybody else []
+            if not tagged:
+                apps += [app for app in self.others if everybody or app["user"] == USER]
             if not requests:
                 apps = [{k: v for k, v in app.items() if k != "resourceRequests"} for app in apps]
             body = json.dumps({"apps": {"app": apps}}).encode()
-            self._answers[(everybody, requests)] = (number, body)
-        return self._answers[(everybody, requests)][1]
+            self._answers[(everybody, tagged, requests)] = (number, body)
+        return self._answers[(everybody, tagged, requests)][1]
 
     def app(self, identity: str, job_id: str, state: str) -> dict[str, Any]:
         """Return an application of Submarine; a waiting one has no container and requests a GPU."""

@@ -51,6 +51,8 @@ class NoAnswerError(Exception):
         Whether the certificate of the server is not accepted.
     missing
         Number of bytes that an incomplete body lacks, if known.
+    too_long
+        Whether the response is longer than the limit.
     standby
         The response of a standby; None: there is no response.
     """
@@ -60,8 +62,13 @@ class NoAnswerError(Exception):
         self.place, self.standby = place, standby
         self.timed_out = isinstance(reason, socket.timeout)
         self.untrusted = isinstance(reason, ssl.SSLCertVerificationError)
+        self.too_long = isinstance(reason, _TooLongError)
         broken = isinstance(reason, http.client.IncompleteRead)
         self.missing: int = getattr(reason, "expected", None) or 0 if broken else 0
+
+
+class _TooLongError(Exception):
+    """Reason of a ``NoAnswerError``: the response is longer than the limit."""
 
 
 class SignInError(NoAnswerError):
@@ -251,7 +258,7 @@ class Response:
             body += block
             if len(body) > limit:
                 reason = _("the answer is longer than {limit} MB").format(limit=limit >> 20)
-                raise NoAnswerError(self._place, reason)
+                raise NoAnswerError(self._place, _TooLongError(reason))
             if time.monotonic() > deadline:
                 raise NoAnswerError(self._place, socket.timeout("timed out"))
         return Answer(self.status, self.headers, bytes(body))
@@ -446,7 +453,8 @@ class HttpClient:
         Raises
         ------
         NoAnswerError
-            The failure of the server that was tried last.
+            The failure of the server that was tried last. A response above the limit is not
+            requested again.
         """
         query, headers = query or {}, headers or {}
         end = time.monotonic() + self._deadline if self._deadline is not None else float("inf")
@@ -470,6 +478,8 @@ class HttpClient:
                 except NoAnswerError as exc:
                     failure = exc
                     self._drop()
+                    if exc.too_long:
+                        break  # Another server would send as much again.
                 # Without a lock, another thread may have changed the active one already.
                 if number < attempts and self.url == url:
                     self._active = (self._active + 1) % len(self._urls)

@@ -13,7 +13,7 @@ from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.cluster_http import Access, Answer, HttpClient, NoAnswerError
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import find_queue, largest_node, nodes_of, queues_of
+from submarine_runtime.yarn import find_queue, largest_node, queues_of
 
 _TIMEOUT = 5.0
 MAX_SKEW = 30.0
@@ -25,7 +25,7 @@ def resourcemanager(context: DoctorContext) -> Finding:
     """Check that the REST interface answers and that there are usable nodes."""
     info = (context.rm_response("/info") or {}).get("clusterInfo") or {}
     version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
-    most, nodes = largest_node(nodes_of(context.rm_response("/nodes")))
+    most, nodes = largest_node(context.yarn.nodes())
     if not nodes:
         return error(
             _("The ResourceManager {url} has no usable node.").format(url=context.yarn.rm.url),

@@ -12,7 +12,7 @@ from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.errors import no_cluster
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import largest_node, nodes_of
+from submarine_runtime.yarn import largest_node
 
 #: Configuration files that can run commands, classes or scripts.
 _EXECUTED = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "hadoop-env.sh", "yarn-env.sh")
@@ -116,7 +116,7 @@ def client(context: DoctorContext) -> Finding:
 def resource_types(context: DoctorContext) -> Finding:
     """Check that the client's configuration has ``yarn.io/gpu``, which GPUs require."""
     known = context.conf.knows_gpus
-    largest, nodes = largest_node(nodes_of(context.rm_response("/nodes")))
+    largest, nodes = largest_node(context.yarn.nodes())
     if largest.gpus and not known:
         return error(
             _(

@@ -1,6 +1,8 @@
 from .applications import (
     ACTIVE_STATES as ACTIVE_STATES,
     JOB_TAG as JOB_TAG,
+    TAG as TAG,
+    TYPES as TYPES,
     Application as Application,
     Container as Container,
     ContainerRequest as ContainerRequest,
@@ -8,6 +10,14 @@ from .applications import (
     applications_of as applications_of,
     attempt_diagnostics as attempt_diagnostics,
     containers_of as containers_of,
+)
+from .cluster_queries import (
+    ALL_DETAILS as ALL_DETAILS,
+    FRESH as FRESH,
+    REQUESTS_AND_TIMEOUTS as REQUESTS_AND_TIMEOUTS,
+    applications_query as applications_query,
+    lifetime as lifetime,
+    max_bytes as max_bytes,
 )
 from .container import (
     LAUNCH_SCRIPT as LAUNCH_SCRIPT,
@@ -39,7 +49,6 @@ from .queues import (
     smallest_memory as smallest_memory,
 )
 from .rest import (
-    MAX_CLUSTER_BYTES as MAX_CLUSTER_BYTES,
     ResourceManagerClient as ResourceManagerClient,
     application as application,
     application_is_over as application_is_over,

@@ -23,6 +23,8 @@ from submarine_runtime.yarn.fields import (
     total_size,
 )
 
+#: Tag of all applications of Submarine, and YARN's types of these applications.
+TAG, TYPES = "submarine", "skein,SPARK"
 #: Prefix of the application tag that names the job.
 JOB_TAG = "submarine_job:"
 ACTIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
@@ -241,7 +243,9 @@ class Application:
 
 
 def applications_of(answer: Any) -> list[Application]:
-    """Return the applications of an answer to ``/apps``."""
+    """Return the applications of an answer to ``/apps``; a list of them is accepted too."""
+    if isinstance(answer, list):
+        return [one for one in answer if isinstance(one, Application)]
     return [Application(raw) for raw in objects_in(answer, "apps", "app")]
 
 

@@ -52,7 +52,9 @@ class Node:
 
 
 def nodes_of(answer: Any) -> list[Node]:
-    """Return all nodes of an answer to ``/nodes``."""
+    """Return all nodes of an answer to ``/nodes``; a list of them is accepted too."""
+    if isinstance(answer, list):
+        return [one for one in answer if isinstance(one, Node)]
     return [_node(raw) for raw in objects_in(answer, "nodes", "node")]
 
 

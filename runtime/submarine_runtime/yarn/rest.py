@@ -30,10 +30,9 @@ from submarine_runtime.yarn.applications import (
     application_of,
     containers_of,
 )
+from submarine_runtime.yarn.cluster_queries import max_bytes
 from submarine_runtime.yarn.fields import as_object
 
-#: Maximum size of a response on one application in bytes, and of one on the cluster.
-MAX_BYTES, MAX_CLUSTER_BYTES = 4 << 20, 32 << 20
 #: Timeout in seconds of a request while YARN ends this container, and of one to a NodeManager.
 OVER_SECONDS, NODE_SECONDS = 0.5, 2.0
 _CONTAINER = re.compile(r"^container_(?:e\d+_)?(\d+)_(\d+)_(\d+)_\d+\Z")
@@ -95,7 +94,6 @@ class ResourceManagerClient:
         path: str,
         query: Mapping[str, str] | None = None,
         content: Mapping[str, Any] | None = None,
-        limit: int = MAX_BYTES,
         interface: str = "/ws/v1/cluster",
     ) -> Answer:
         """Send a request for ``<interface><path>``.
@@ -104,8 +102,6 @@ class ResourceManagerClient:
         ----------
         content
             JSON object of the request's body; None: no body.
-        limit
-            Maximum size of the response in bytes.
 
         Raises
         ------
@@ -115,14 +111,15 @@ class ResourceManagerClient:
         headers, body = {"Accept": "application/json"}, None
         if content is not None:
             headers["Content-Type"], body = "application/json", json.dumps(content).encode()
+        limit = max_bytes(path)
         return self._http.request(
             method, interface + path, query, body=body, headers=headers, limit=limit
         )
 
-    def query(self, path: str, limit: int = MAX_BYTES, **query: str) -> dict[str, Any] | None:
+    def query(self, path: str, **query: str) -> dict[str, Any] | None:
         """Return the JSON object of ``GET /ws/v1/cluster<path>``; None if there is none."""
         try:
-            answer = self.request("GET", path, query, limit=limit)
+            answer = self.request("GET", path, query)
             content = answer.json() if answer.status < 300 else None
         except (NoAnswerError, ValueError):
             return None

@@ -20,7 +20,6 @@ from submarine_jobs.backends.yarn.cluster import (
     ResourceManager,
     Survey,
     Waits,
-    application_poll as survey,
     cache as answers,
     overview_of,
 )
@@ -59,6 +58,12 @@ class Polls:
         return seen, Counter(self._cluster.asked)
 
 
+def reuse(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set for how long answers are reused."""
+    monkeypatch.setattr(answers, "FRESH", seconds)
+    monkeypatch.setattr(answers, "lifetime", lambda entries: seconds)
+
+
 def numbered(first: int, count: int) -> dict[str, str]:
     return {
         f"application_1_{number:04}": f"j-20261122-{number:04x}"
@@ -71,8 +76,7 @@ def numbered(first: int, count: int) -> dict[str, str]:
 def test_a_poll_is_two_questions_whatever_waits_on_display(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, fresh: float
 ) -> None:
-    for module in (answers, survey):
-        monkeypatch.setattr(module, "FRESH", fresh)
+    reuse(monkeypatch, fresh)
     cluster.apps, cluster.waiting = numbered(0, 200), numbered(200, 30)
     shown = [*list(cluster.apps.values())[:20], *cluster.waiting.values()]
     polls = Polls(cluster)
@@ -91,8 +95,7 @@ def test_a_poll_is_two_questions_whatever_waits_on_display(
 def test_a_wait_on_display_is_explained_within_a_few_polls(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (answers, survey):
-        monkeypatch.setattr(module, "FRESH", 1000.0)
+    reuse(monkeypatch, 1000.0)
     cluster.waiting = numbered(3, 1)
     (waiting,) = cluster.waiting.values()
     polls = Polls(cluster)

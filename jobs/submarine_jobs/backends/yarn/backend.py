@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -34,7 +34,6 @@ from submarine_jobs.backends.yarn.application import (
 )
 from submarine_jobs.backends.yarn.cluster import (
     APPS,
-    FRESH,
     NODES,
     RENEWAL,
     SCHEDULER,
@@ -95,7 +94,7 @@ from submarine_jobs.storage import Storage, traversal
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import smallest_memory
+from submarine_runtime.yarn import Node, smallest_memory
 
 _ACLS = "yarn.acl.enable"
 _PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
@@ -227,14 +226,14 @@ class YarnBackend(Backend):
         return jobs_of(self.rm, check_user_name(user))
 
     def plan(self, spec: JobSpec) -> Plan:
-        """See ``Backend.plan``: two requests to the ResourceManager, more with ``--share``."""
+        """See ``Backend.plan``: at most two requests, and more with ``--share``."""
         self.identity.check_submission()
         self.keep_credentials()
-        scheduler = self.rm.get("/scheduler")
+        scheduler = self.waits.cache.refresh(SCHEDULER)
         steps = steps_of(self.conf, smallest_memory(scheduler))
         checked = self.conf.get(_ACLS) == "true"
         user = self.user if checked else None
-        view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
+        view = ClusterView(scheduler, self.nodes(), steps, self.conf.knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
         if spec.spark is not None:
@@ -314,6 +313,11 @@ class YarnBackend(Backend):
             )
         return warnings
 
+    def nodes(self) -> Sequence[Node]:
+        """Return the nodes of the cluster; a long list is up to a minute old."""
+        found: Sequence[Node] = self.waits.cache.get(NODES)
+        return found
+
     def active_jobs(self) -> Collection[str] | None:
         """See ``Backend.active_jobs``: one request to the ResourceManager."""
         return active_jobs(self.rm)
@@ -326,9 +330,9 @@ class YarnBackend(Backend):
         """
         cache = self.waits.cache
         cache.mark_viewed()
-        polled = cache.age(APPS) < 3 * FRESH
-        apps = cache.latest(APPS) if polled else cache.get(APPS)
-        return overview_of(cache.get(SCHEDULER), cache.get(NODES), apps)
+        scheduler, nodes = cache.get(SCHEDULER), self.nodes()
+        polled = not cache.is_old(APPS, times=3)
+        return overview_of(scheduler, nodes, cache.latest(APPS) if polled else cache.get(APPS))
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""

@@ -1,31 +1,34 @@
 """Query the ResourceManager for the reason of missing containers.
 
-A thread sends three requests every ``INTERVAL`` seconds while containers have been missing for
-``PATIENCE`` seconds. If the ResourceManager does not answer, the sentence is missing.
+A thread sends up to three requests every ``INTERVAL`` seconds while containers have been missing
+for ``PATIENCE`` seconds; it reuses long lists for a minute. If the ResourceManager does not answer,
+the sentence is missing.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import Callable, Sequence
+from typing import Any, Callable, Sequence
 
 from submarine_runtime.coordinator.machine import JobState, Stage
 from submarine_runtime.kerberos import resourcemanager_access
 from submarine_runtime.protocol import CoordinatorConfig
 from submarine_runtime.yarn import (
-    MAX_CLUSTER_BYTES,
     ClusterAnswers,
     ContainerRequest,
     ResourceManagerClient,
+    applications_of,
+    applications_query,
     explain_pending,
+    lifetime,
+    nodes_of,
 )
 
 PATIENCE = 2.0
 INTERVAL = 10.0
 TIMEOUT = 5.0
-#: Query for applications; their resource requests and timeouts are long and not needed.
-_APPS = {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
+_STATES = ("ACCEPTED", "RUNNING")
 
 
 def missing_containers(job: JobState) -> list[ContainerRequest]:
@@ -69,6 +72,8 @@ class PendingReasonThread(threading.Thread):
         self._config, self._id = config, application_id
         self._missing, self._show = missing, show
         self._ended = threading.Event()
+        #: Name -> when the list is requested again, and the list.
+        self._lists: dict[str, tuple[float, list[Any]]] = {}
         access = resourcemanager_access(config.store)
         self._client = ResourceManagerClient(
             config.resourcemanagers, access=access, timeout=TIMEOUT
@@ -98,18 +103,31 @@ class PendingReasonThread(threading.Thread):
 
     def query(self, requests: Sequence[ContainerRequest]) -> str:
         """Return the sentence; empty if the ResourceManager does not answer."""
-        answers = []
-        for what, query in (("scheduler", {}), ("nodes", {}), ("apps", _APPS)):
-            answer = self._client.query(f"/{what}", MAX_CLUSTER_BYTES, **query)
-            if answer is None:
-                return ""
-            answers.append(answer)
-        scheduler, nodes, apps = answers
+        scheduler = self._client.query("/scheduler")
+        if scheduler is None:
+            return ""
+        nodes = self._list("nodes", nodes_of)
+        apps = self._list("apps", applications_of, **applications_query(scheduler, _STATES))
+        if nodes is None or apps is None:
+            return ""
         record = self._config.record
         return explain_pending(
             requests,
             record.queue or "default",
-            ClusterAnswers(scheduler, nodes, apps),
+            ClusterAnswers(scheduler, nodes, known=apps),
             user=record.user,
             application_id=self._id,
         )
+
+    def _list(self, what: str, parse: Callable[[Any], list[Any]], **query: str) -> list[Any] | None:
+        """Return a list, requested again if it is too old; None if there is no answer."""
+        now = time.monotonic()
+        until, found = self._lists.get(what, (now, []))
+        if now < until:
+            return found
+        answer = self._client.query(f"/{what}", **query)
+        if answer is None:
+            return None
+        found = parse(answer)
+        self._lists[what] = now + lifetime(found), found
+        return found

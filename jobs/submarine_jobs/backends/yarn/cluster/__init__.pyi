@@ -1,3 +1,5 @@
+from submarine_runtime.yarn import TAG as TAG
+
 from .application_poll import Survey as Survey
 from .applications import (
     active_jobs as active_jobs,
@@ -8,7 +10,7 @@ from .applications import (
     needed_containers as needed_containers,
     observe as observe,
 )
-from .cache import APPS as APPS, FRESH as FRESH, NODES as NODES, SCHEDULER as SCHEDULER
+from .cache import APPS as APPS, NODES as NODES, SCHEDULER as SCHEDULER
 from .certificates import authorities as authorities
 from .file_system import (
     default_file_system as default_file_system,
@@ -27,8 +29,6 @@ from .resource_manager import ResourceManager as ResourceManager
 from .tags import (
     BESIDE_TAG as BESIDE_TAG,
     GANG_TAG as GANG_TAG,
-    TAG as TAG,
-    TYPES as TYPES,
     added_tags as added_tags,
     tag_of as tag_of,
 )

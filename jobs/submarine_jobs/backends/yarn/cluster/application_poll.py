@@ -18,11 +18,19 @@ from submarine_jobs.backends.yarn.cluster.applications import (
     is_submarine,
     observation,
 )
-from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, NODES, SCHEDULER
+from submarine_jobs.backends.yarn.cluster.cache import APPS, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
-from submarine_jobs.backends.yarn.cluster.tags import TAG, TYPES, tag_of
-from submarine_runtime.yarn import ACTIVE_STATES, Application, ContainerRequest, applications_of
+from submarine_jobs.backends.yarn.cluster.tags import tag_of
+from submarine_runtime.yarn import (
+    ACTIVE_STATES,
+    ALL_DETAILS,
+    TAG,
+    TYPES,
+    Application,
+    ContainerRequest,
+    applications_of,
+)
 
 #: Maximum number of tags in one request.
 _MAX_TAGS = 100
@@ -43,7 +51,7 @@ class Survey:
         self._rm, self._waits, self._cache, self._user = rm, waits, waits.cache, user
         #: Application that the ResourceManager does not have -> time of that response.
         self._missing_since: dict[str, float] = {}
-        #: Active applications without their tag, which only the list of all users contains.
+        #: Active applications without their tag, which only a list without tags contains.
         self._untagged: set[str] = set()
         #: Applications that had all their containers, and pending requests of the others.
         self._placed: frozenset[str] = frozenset()
@@ -103,17 +111,18 @@ class Survey:
         """
         all_users = bool(shown) or self._cache.viewed
         # The requests of the waiting applications come first: those of all users would be too long.
-        all_users = all_users and self._needs.keys() >= shown and self._cache.age(APPS) >= FRESH
-        if all_users or self._untagged:
-            return applications_of(self._cache.refresh(APPS))
+        all_users = all_users and self._needs.keys() >= shown and self._cache.is_old(APPS)
+        if all_users and not self._untagged:
+            found: list[Application] = self._cache.refresh(APPS)
+            return found
+        tags = {} if self._untagged else {"applicationTypes": TYPES, "applicationTags": TAG}
         own = applications_of(
             self._rm.get(
                 "/apps",
-                applicationTypes=TYPES,
-                applicationTags=TAG,
+                **tags,
                 states=",".join(ACTIVE_STATES),
                 user=self._user,
-                deSelects="timeouts" if shown else "resourceRequests",
+                deSelects="timeouts" if shown else ALL_DETAILS,
             )
         )
         needs = {app.id: app.requests for app in own if app.id in shown}
@@ -139,7 +148,7 @@ class Survey:
             for job_id, (identity, _) in requested.items()
             if identity not in apps and identity not in self._missing_since
         }
-        nodes = waits and self._cache.age(NODES) >= FRESH and not self._scheduler_skipped
+        nodes = waits and self._cache.is_old(NODES) and not self._scheduler_skipped
         # At most every second poll; the next poll reads the scheduler.
         skip_scheduler = self._cache.latest(SCHEDULER) is not None and not self._scheduler_skipped
         self._scheduler_skipped = skip_scheduler and (bool(missing) or nodes)
@@ -157,7 +166,7 @@ class Survey:
                 "/apps",
                 applicationTypes=TYPES,
                 applicationTags=",".join(tag_of(job_id) for job_id in some),
-                deSelects="resourceRequests",
+                deSelects=ALL_DETAILS,
             )
             apps.update((app.id, app) for app in applications_of(answer))
         for identity in missing.values():
@@ -177,7 +186,7 @@ class Survey:
         now = {app.id: app for app in active}
         others = {
             app.id: app
-            for app in applications_of(self._cache.latest(APPS))
+            for app in self._cache.latest(APPS) or ()
             if app.user != self._user or not is_submarine(app)
         }
         return list({**others, **now}.values())

@@ -19,12 +19,15 @@ from submarine_jobs.backends.yarn.cluster.resource_manager import (
     ResourceManager,
     application_path,
 )
-from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, TYPES, tag_of
+from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, tag_of
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol import EndReason
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import (
     ACTIVE_STATES,
+    ALL_DETAILS,
+    TAG,
+    TYPES,
     Application,
     application_of,
     applications_of,
@@ -95,8 +98,10 @@ def find_application(rm: ResourceManager, job_id: str, user: str) -> Application
 
     After a lost reply there may be two. The active one is preferred, because it has the claim.
     """
-    answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes=TYPES)
     tag = tag_of(job_id)
+    answer = rm.get(
+        "/apps", applicationTags=tag, applicationTypes=TYPES, user=user, deSelects=ALL_DETAILS
+    )
     tagged = [a for a in applications_of(answer) if a.user == user and tag in a.tags]
     return max(tagged, key=lambda app: (not app.ended, app.started), default=None)
 
@@ -108,7 +113,7 @@ def active_jobs(rm: ResourceManager) -> set[str]:
         applicationTags=TAG,
         applicationTypes=TYPES,
         states=",".join(ACTIVE_STATES),
-        deSelects="resourceRequests,timeouts",
+        deSelects=ALL_DETAILS,
     )
     prefix = tag_of("")
     return {
@@ -126,7 +131,7 @@ def jobs_of(rm: ResourceManager, user: str) -> list[str]:
         user=user,
         applicationTags=TAG,
         applicationTypes=TYPES,
-        deSelects="resourceRequests,timeouts",
+        deSelects=ALL_DETAILS,
     )
     found = sorted(applications_of(answer), key=lambda app: app.started, reverse=True)
     return list(dict.fromkeys(app.job_id for app in found if app.user == user and app.job_id))
@@ -232,11 +237,14 @@ def links(rm: ResourceManager, app: Application, handle: Handle) -> dict[str, st
 
 
 def _list(rm: ResourceManager, handles: Mapping[str, Handle]) -> list[Application]:
-    query = {"applicationTypes": TYPES, "deSelects": "resourceRequests"}
+    query = {"applicationTypes": TYPES, "deSelects": ALL_DETAILS}
     if len(handles) <= _BY_NAME:
         query["applicationTags"] = ",".join(tag_of(job_id) for job_id in handles)
     else:
         query["applicationTags"] = TAG
+        users = {str(handle.get("user") or "") for handle in handles.values()}
+        if len(users) == 1 and users != {""}:
+            query["user"] = users.pop()
         times = [float(h["submitted"]) for h in handles.values() if h.get("submitted")]
         if len(times) == len(handles):
             query["startedTimeBegin"] = str(int((min(times) - _SKEW) * 1000))

@@ -7,24 +7,31 @@ import time
 from typing import Any
 
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
-from submarine_runtime.yarn import ACTIVE_STATES
+from submarine_runtime.yarn import (
+    ACTIVE_STATES,
+    FRESH,
+    applications_of,
+    applications_query,
+    lifetime,
+    nodes_of,
+)
 
-#: Maximum age of a cached response in seconds.
-FRESH = 10.0
 #: Seconds for which the cluster overview counts as displayed after a request for it.
 VIEWED_SECONDS = 60.0
 SCHEDULER, NODES, APPS = "scheduler", "nodes", "apps"
-#: Requests and time-outs are long, and the resources in use are listed without them.
-_PARAMETERS = {APPS: {"states": ",".join(ACTIVE_STATES), "deSelects": "resourceRequests,timeouts"}}
 
 
 class ResponseCache:
-    """Last responses on the scheduler, the nodes and the active applications of all users."""
+    """Last responses on the scheduler, the nodes and the active applications of all users.
+
+    Nodes and applications are lists of parsed objects. A long list is requested once a minute.
+    """
 
     def __init__(self, rm: ResourceManager) -> None:
         self._rm = rm
         self._lock = threading.Lock()
-        self._responses: dict[str, tuple[float, Any]] = {}
+        #: Name -> time of the response, seconds for which it is reused, response.
+        self._responses: dict[str, tuple[float, float, Any]] = {}
         self._viewed = float("-inf")
 
     def refresh(self, what: str) -> Any:
@@ -35,12 +42,21 @@ class ResponseCache:
         ClusterError
             If the ResourceManager does not answer.
         """
-        response = self._rm.get(f"/{what}", **_PARAMETERS.get(what, {}))
-        self._responses[what] = time.monotonic(), response
+        seconds = FRESH
+        if what == SCHEDULER:
+            response = self._rm.get("/scheduler")
+        elif what == NODES:
+            response = nodes_of(self._rm.get("/nodes"))
+            seconds = lifetime(response)
+        else:
+            query = applications_query(self.latest(SCHEDULER), ACTIVE_STATES)
+            response = applications_of(self._rm.get("/apps", **query))
+            seconds = max(seconds, lifetime(response))
+        self._responses[what] = time.monotonic(), seconds, response
         return response
 
     def get(self, what: str) -> Any:
-        """Return a response that is at most ``FRESH`` seconds old; concurrent callers share it.
+        """Return a response that is not old; concurrent callers share it.
 
         Raises
         ------
@@ -48,17 +64,16 @@ class ResponseCache:
             If the ResourceManager does not answer.
         """
         with self._lock:
-            return self._responses[what][1] if self.age(what) < FRESH else self.refresh(what)
+            return self.refresh(what) if self.is_old(what) else self._responses[what][2]
 
     def latest(self, what: str) -> Any:
         """Return the last response, of any age; None before the first request."""
-        return self._responses[what][1] if what in self._responses else None
+        return self._responses[what][2] if what in self._responses else None
 
-    def age(self, what: str) -> float:
-        """Return the age of the last response in seconds; infinite before the first request."""
-        return (
-            time.monotonic() - self._responses[what][0] if what in self._responses else float("inf")
-        )
+    def is_old(self, what: str, times: int = 1) -> bool:
+        """Return whether a response is missing, or older than ``times`` the time of its reuse."""
+        then, seconds, _response = self._responses.get(what, (float("-inf"), 0.0, None))
+        return time.monotonic() - then >= times * seconds
 
     def mark_viewed(self) -> None:
         """Note that the cluster overview is displayed now."""

@@ -22,7 +22,10 @@ _MAX_ENTRIES = 10_000
 
 
 def overview_of(scheduler: Any, nodes: Any, apps: Any = None) -> Overview:
-    """Return the overview from the responses of ``/scheduler``, ``/nodes`` and ``/apps``."""
+    """Return the overview from the responses of ``/scheduler``, ``/nodes`` and ``/apps``.
+
+    The latter two may be parsed already.
+    """
     found, applications = nodes_of(nodes)[:_MAX_ENTRIES], applications_of(apps)
     cluster = total_size(node.total for node in found if node.usable)
     free: Counter[str] = Counter()

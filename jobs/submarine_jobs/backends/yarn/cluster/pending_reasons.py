@@ -66,7 +66,8 @@ class Waits:
 
     def cluster_state(self) -> ClusterAnswers:
         """Return the responses that ``explain_pending`` needs, at most some seconds old."""
-        return ClusterAnswers(*(self.cache.get(what) for what in (SCHEDULER, NODES, APPS)))
+        scheduler, nodes = self.cache.get(SCHEDULER), self.cache.get(NODES)
+        return ClusterAnswers(scheduler, nodes, known=self.cache.get(APPS))
 
     def explain_cached(
         self,
@@ -94,7 +95,8 @@ class Waits:
         tags = [tag for app in waiting for tag in app.tags if tag.startswith(JOB_TAG)]
         if not tags:
             return {}
-        answer = self._rm.get("/apps", states=_ACTIVE, applicationTags=",".join(tags))
+        query = {"applicationTags": ",".join(tags), "deSelects": "timeouts,resourceInfo"}
+        answer = self._rm.get("/apps", states=_ACTIVE, **query)
         return {app.id: app.requests for app in applications_of(answer)}
 
     def _explain_all(

@@ -21,8 +21,6 @@ from submarine_runtime.cluster_http import Access, Answer, NoAnswerError, SignIn
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import ResourceManagerClient
 
-MAX_RESPONSE = 64 << 20
-
 
 class ResourceManager:
     """The active one of one or more ResourceManagers.
@@ -162,10 +160,17 @@ class ResourceManager:
         content: Mapping[str, Any] | None = None,
     ) -> Answer:
         try:
-            return self._client.request(method, path, query, content, limit=MAX_RESPONSE)
+            return self._client.request(method, path, query, content)
         except SignInError as exc:
             raise TicketError(self._problem(exc)) from exc
         except NoAnswerError as exc:
+            if exc.too_long:
+                raise ClusterError(
+                    _("{path} of the ResourceManager at {url} is not read: {failure}.").format(
+                        path=path.partition("?")[0][:100], url=self.url, failure=exc
+                    ),
+                    _("Check that a ResourceManager answers there, and the size of its lists."),
+                ) from exc
             raise ClusterError(
                 _("The ResourceManager at {urls} does not answer: {failure}.").format(
                     urls=" and ".join(self._client.urls), failure=exc

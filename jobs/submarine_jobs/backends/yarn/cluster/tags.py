@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from submarine_jobs.model import JobSpec
-from submarine_runtime.yarn import JOB_TAG
+from submarine_runtime.yarn import JOB_TAG, TAG
 
-TAG = "submarine"
-#: YARN's types of the applications that have it, for the query of a list.
-TYPES = "skein,SPARK"
 #: On applications whose program has a container of its own.
 BESIDE_TAG = "submarine_beside"
 #: Followed by the number of containers that the gang needs, without the master's.

@@ -66,7 +66,7 @@ def test_one_question_however_many_jobs() -> None:
         assert {o.stage for o in seen.values()} == {Stage.RUNNING}
         ((path, query),) = rm.asked
         assert path == "/apps"
-        assert query["deSelects"] == "resourceRequests"
+        assert query["deSelects"] == "resourceRequests,timeouts,resourceInfo"
         assert len(query["applicationTags"]) < 5000
         assert ("startedTimeBegin" in query) == (count > 40)
 
