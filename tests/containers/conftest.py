@@ -74,6 +74,10 @@ class Containers:
             "JAVA_HOME": str(find_java().home),
         }
 
+    def docker(self, *words: str, check: bool = True) -> str:
+        """Call Docker's client in the cell, and return its output."""
+        return self.cell.run(["/srv/bin/docker", *words], check=check).stdout
+
     def yarn(self, *words: str, user: str = "alice") -> str:
         """Call Hadoop's command `yarn`, and return its output whatever its status is."""
         command = [str(LAYOUT.bin / "yarn"), *words]
