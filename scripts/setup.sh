@@ -1,12 +1,12 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5]`. What is there already is left alone, and a second run is
+# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
 # Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
 # distributed jobs, `airflow` for our DAG files, `formats` and
 # `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
-# those of Kerberos that need MIT's KDC or a wrong clock. All but `java` and `chromium` need `python`.
+# those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes. All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -306,12 +306,61 @@ unpack_krb5() (
   for package in *.deb; do dpkg -x "$package" "$draft"; done
 )
 
+# Docker's daemon and the files of a small image, unpacked from Debian's packages beside the cached
+# Hadoop: nothing is installed. Without apt, the tests of images are skipped.
+setup_docker() {
+  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/docker
+  [ ! -d "$place" ] || return 0
+  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-deb >/dev/null 2>&1; then
+    echo "set-up: no apt-get here: tests with Docker images are skipped"
+    return 0
+  fi
+  echo "set-up: unpacking Docker and a small image into $place"
+  draft=$place.new
+  rm -rf "$draft"
+  mkdir -p "$draft/packages/engine" "$draft/packages/image"
+  unpack_docker || {
+    # The lists of packages may be older than the archive.
+    if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
+    unpack_docker || fail "apt-get could not download docker.io, containerd, runc and the image's packages"
+  }
+  rm -r "$draft/packages"
+  mv "$draft" "$place"
+}
+
+unpack_docker() (
+  unpack engine docker.io containerd runc || return 1
+  version=$(apt-cache depends python3-minimal | sed -n 's/.*Depends: \(python3\.[0-9]*\)-minimal/\1/p')
+  unpack image base-files bash dash coreutils findutils grep sed procps "$version-minimal" \
+    "lib$version-minimal" "lib$version-stdlib" || return 1
+  cd "$draft/image"
+  rm -rf usr/share usr/lib/python3*/test usr/lib/python3*/ensurepip usr/lib/*/gconv
+  ln -sf dash bin/sh
+  ln -sf "$version" usr/bin/python3
+  mkdir -p tmp proc sys dev root home
+  chmod 1777 tmp
+  echo 'root:x:0:0:root:/root:/bin/bash' >etc/passwd
+  echo 'root:x:0:' >etc/group
+)
+
+# unpack NAME PACKAGE...: packages, with the libraries that they need, into a directory.
+unpack() (
+  name=$1
+  shift
+  cd "$draft/packages/$name"
+  [ "$name" = engine ] || set -- "$@" $(apt-cache depends --recurse --no-recommends --no-suggests \
+    --no-conflicts --no-breaks --no-replaces --no-enhances "$@" |
+    grep -E '^(lib[a-z0-9.+-]*|zlib1g)$' | grep -v perl | sort -u)
+  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq "$@" || return 1
+  for package in *.deb; do dpkg-deb -x "$package" "$draft/$name"; done
+)
+
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5)
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker)
     "setup_$part" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub and krb5" ;;
+    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5 and docker" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

@@ -7,7 +7,9 @@ user, or in a container with its own `/tmp`) exclude each other if they share on
 - a file of the user in a directory of root with mode 1777 (`/run/lock`, `/dev/shm`). Other users
   see that it is locked and cannot remove it;
 - one file for all users in `/tmp/submarine-devices`. The owners of that directory and of the file
-  can remove it, so a device with this lock alone is reported as ``weak``.
+  can remove it, so a device with this lock alone is reported as ``weak``;
+- an abstract socket (Linux). Containers with images share no files, but those with the network of
+  the node (``--net=host``) share its names, and no user can remove them.
 
 Lock files are never written or read, and links are not followed. Another user can make an agent
 wait, as by using the devices, but nothing else. This module is independent of GPUs.
@@ -15,10 +17,14 @@ wait, as by using the devices, but nothing else. This module is independent of G
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
 import pwd
+import socket
 import stat
+import sys
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -91,6 +97,7 @@ class DeviceLocks:
         self._files = dict(files or {})
         self._held: dict[str, list[int]] = {}
         self.weak = False
+        self._names = _SocketNames(places.shared)
         self._sticky = [one for one in map(_open_sticky, places.sticky) if one is not None]
         self._shared: _Shared | None = None
         try:
@@ -195,21 +202,25 @@ class DeviceLocks:
             _close(locks.popitem()[1])
 
     def _lock(self, name: str) -> tuple[list[int], list[int]]:
-        """Take all available locks of a device; return those of the shared directory separately.
+        """Take all available locks of a device; return those that are not strong separately.
 
-        Return two empty lists if another process holds one of them.
+        Return two empty lists if another process holds one of them, or if there is no file to lock.
         """
         strong: list[int] = []
+        others: list[int] = []
         try:
             file = self._files.get(name)
             _append(strong, _device_lock(file) if file else None)
             for directory in self._sticky:
                 _append(strong, directory.lock(name))
-            shared = None if self._shared is None else self._shared.lock(name)
+            if self._shared is not None:
+                _append(others, self._shared.lock(name))
+            if strong or others:
+                _append(others, self._names.lock(name))
         except _HeldError:
-            self._drop({name: strong})
+            self._drop({name: strong + others})
             return [], []
-        return strong, [] if shared is None else [shared]
+        return strong, others
 
     def _turns(self) -> list[int]:
         """Take the locks that serialize acquisition, so that no agent sees a tentative lock.
@@ -220,10 +231,52 @@ class DeviceLocks:
         """
         deadline = time.monotonic() + TURN_SECONDS
         turns: list[int] = []
-        for directory in self._directories:
-            while not directory.take_turn(turns) and time.monotonic() < deadline:
+        for place in (self._names, *self._directories):
+            while not place.take_turn(turns) and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
         return turns
+
+
+class _SocketNames:
+    """Names of abstract sockets, each bound by at most one process of a network namespace.
+
+    Parameters
+    ----------
+    shared
+        The directory of the same locks: other directories have other names.
+    """
+
+    def __init__(self, shared: str) -> None:
+        self._shared = shared
+
+    def lock(self, name: str) -> int | None:
+        """Return a descriptor that holds a name; None if this system has no such sockets.
+
+        Raises
+        ------
+        _HeldError
+            If another process holds it.
+        """
+        if not sys.platform.startswith("linux"):
+            return None
+        digest = hashlib.sha256(f"{self._shared}/{name}".encode()).hexdigest()[:40]
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            bound.bind(f"\0{_PREFIX}{digest}")
+        except OSError as exc:
+            bound.close()
+            if exc.errno == errno.EADDRINUSE:
+                raise _HeldError from None
+            return None
+        return bound.detach()
+
+    def take_turn(self, turns: list[int]) -> bool:
+        """Take the lock that serializes acquisition; return False if another process holds it."""
+        try:
+            _append(turns, self.lock("turn"))
+        except _HeldError:
+            return False
+        return True
 
 
 class _Directory(ABC):

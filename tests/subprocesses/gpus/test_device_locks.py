@@ -292,3 +292,23 @@ def test_an_unusable_shared_directory_is_replaced_by_another(tmp_path: Path) -> 
     assert (locks.held, locks.weak) == (["a"], False)
     assert not DeviceLocks(LockDirectories((), str(spoilt)), files).take(["a"], 1)
     locks.release()
+
+
+def test_agents_without_a_common_file_exclude_each_other(tmp_path: Path) -> None:
+    """Two containers with images: each has its own `/tmp`, by the same name, and one network."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("abstract sockets are Linux's")
+    shared = tmp_path / "submarine-devices"
+    first = DeviceLocks(LockDirectories((), str(shared)))
+    assert first.take(["a", "b"], 1)
+    shared.rename(tmp_path / "tmp-of-first")
+    second = DeviceLocks(LockDirectories((), str(shared)))
+    assert second.take(["a", "b"], 1)
+    assert (first.held, second.held) == (["a"], ["b"])
+    shared.rename(tmp_path / "tmp-of-second")
+    third = DeviceLocks(LockDirectories((), str(shared)))
+    assert not third.take(["a", "b"], 1)
+    first.release()
+    assert third.take(["a", "b"], 1)
+    second.release()
+    third.release()

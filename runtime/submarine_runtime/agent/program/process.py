@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import time
 from contextlib import suppress
@@ -50,7 +51,7 @@ class Program:
         self._signals: set[int] = set()
         self._guard = guard or Guard()
         try:
-            with _log(stdout) as out, _log(stderr) as err:
+            with open_log(stdout) as out, open_log(stderr) as err:
                 self.started = time.time()
                 self._process = subprocess.Popen(
                     list(command),
@@ -136,5 +137,14 @@ class Program:
         self._guard.release()
 
 
-def _log(path: str) -> IO[bytes]:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+def open_log(path: str) -> IO[bytes]:
+    """Open a log file for the user alone, and for YARN where the container's directory says so.
+
+    LinuxContainerExecutor gives log directories to the NodeManager's group (mode 2750). YARN shows
+    and aggregates only the files that this group can read.
+    """
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    directory = os.stat(os.path.dirname(path) or ".")
+    if directory.st_mode & stat.S_ISGID and directory.st_mode & stat.S_IRGRP:
+        os.fchmod(file.fileno(), 0o640)
+    return file
