@@ -337,9 +337,9 @@ unpack_docker() (
   rm -rf usr/share usr/lib/python3*/test usr/lib/python3*/ensurepip usr/lib/*/gconv
   ln -sf dash bin/sh
   ln -sf "$version" usr/bin/python3
-  mkdir -p tmp proc sys dev root home
+  mkdir -p tmp proc sys dev home
   chmod 1777 tmp
-  echo 'root:x:0:0:root:/root:/bin/bash' >etc/passwd
+  echo 'root:x:0:0:root:/:/bin/bash' >etc/passwd
   echo 'root:x:0:' >etc/group
 )
 

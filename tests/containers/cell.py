@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -81,7 +82,7 @@ class Cell:
         self, words: Sequence[str], *, user: str = "root", env: Mapping[str, str] | None = None
     ) -> list[str]:
         """Return the command that runs `words` in the cell as a user, in the user's home."""
-        home = "/root" if user == "root" else f"/home/{user}"
+        home = pwd.getpwuid(0).pw_dir if user == "root" else f"/home/{user}"
         values = {"HOME": home, "USER": user, "LANG": "C.UTF-8", **(env or {})}
         values.setdefault("PATH", "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin")
         become = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]

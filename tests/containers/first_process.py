@@ -66,9 +66,9 @@ def _prepare_files(readable: list[str]) -> None:
             kept.append((path, str(keep)))
     for folder, mode in empty.items():
         _call("mount", "-t", "tmpfs", "-o", f"mode={mode},size=6g", "tmpfs", folder)
-    for path, keep in kept:
+    for path, kept_at in kept:
         Path(path).mkdir(parents=True, exist_ok=True)
-        _call("mount", "--rbind", keep, path)
+        _call("mount", "--rbind", kept_at, path)
 
 
 def _closed(folder: Path) -> bool:
