@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import sys
+import tarfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -273,3 +274,17 @@ def files(cluster: Minicluster, user: str, path: str) -> Iterator[tuple[str, byt
             yield from files(cluster, user, name)
         else:
             yield name, hdfs.read(name)
+
+
+def test_agent_unpacks_the_environment_of_a_job(alice: User) -> None:
+    """The archive has only a link to the interpreter of this machine."""
+    archive = alice.directory / "env.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        link = tarfile.TarInfo("bin/python3")
+        link.type, link.linkname = tarfile.SYMTYPE, sys.executable
+        tar.addfile(link)
+    program = alice.file("where.py", "import sys\nprint(sys.executable)\n")
+    size = ("--memory", "256M", "--wait")
+    job = alice.json("run", program, *size, "--python-env", f"archive:{archive}")
+    assert alice.json("show", job["job_id"])["state"] == "SUCCEEDED"
+    assert "/python-env/bin/python3" in logs(alice, job)
