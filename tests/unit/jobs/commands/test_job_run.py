@@ -122,7 +122,9 @@ def test_a_word_after_two_dashes_is_no_description(tmp_path: Path) -> None:
     assert parsed(job_run, "train.py", "--", "-f", "data.yaml").args == ("-f", "data.yaml")
 
 
-def test_the_parameters_file_keeps_its_long_name() -> None:
+def test_it_has_all_options_of_run_and_the_parameters_file_by_its_long_name() -> None:
+    own = [param.name for param in job_run.params if param.name != "job_description"]
+    assert own == [param.name for param in run_verb.params]
     opts = {param.name: param.opts for param in job_run.params}
     assert opts["parameter_files"] == ["--parameters_file"]
     assert "-f" in next(p for p in run_verb.params if p.name == "parameter_files").opts
