@@ -100,6 +100,8 @@ LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
 # By exclusion, so that a new directory of tests is included. Parts with a browser have their own
 # process: its event loop would be the current one of all later tests.
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
+#: The core on several releases of Hadoop, and its results, from which a table is written.
+VERSIONS, RESULTS = "tests/cluster/versions", "out/hadoop-versions.xml"
 DOCS = Part("docs", 20, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
 # One process each, without tests that depend on timing. The parts after them start real programs
@@ -141,7 +143,20 @@ PLANS = {
         Part("extras", 900, (tool("python", "scripts/extras_test.py"),)),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("hub", 900, (pytest("tests/hub"),), real=True),
-        Part("cluster", 7200, (pytest(*CLUSTER, "--ignore=tests/hub"),), real=True),
+        Part(
+            "cluster",
+            7200,
+            (pytest(*CLUSTER, "--ignore=tests/hub", f"--ignore={VERSIONS}"),),
+            real=True,
+        ),
+        Part(
+            "Hadoop versions",
+            7200,
+            (
+                pytest(VERSIONS, "--junitxml", RESULTS),
+                tool("python", "scripts/hadoop_versions.py", RESULTS),
+            ),
+        ),
     ),
 }
 SETUP_BUDGET = 205

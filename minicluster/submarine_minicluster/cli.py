@@ -21,6 +21,7 @@ from submarine_minicluster.hadoop import HA_KINDS, HUB, USERS
 from submarine_minicluster.layout import clusters_dir
 from submarine_minicluster.settings import (
     DEFAULT_HADOOP,
+    HADOOP_VERSIONS,
     PROTECTIONS,
     SavedCluster,
     Settings,
@@ -56,6 +57,10 @@ def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
+def _complete_versions(_ctx: click.Context, _param: click.Parameter, start: str) -> list[str]:
+    return [version for version in HADOOP_VERSIONS if version.startswith(start)]
+
+
 @click.group(cls=_Group)
 def minicluster() -> None:
     """A real Hadoop (HDFS, YARN, history server) on this machine."""
@@ -66,7 +71,10 @@ def minicluster() -> None:
 @click.option(
     "--hadoop",
     metavar="VERSION",
-    help=_("Hadoop's version [default: {default_hadoop}].").format(default_hadoop=DEFAULT_HADOOP),
+    shell_complete=_complete_versions,
+    help=_("Hadoop's version: {known} [default: {default_hadoop}].").format(
+        known=", ".join(HADOOP_VERSIONS), default_hadoop=DEFAULT_HADOOP
+    ),
 )
 @click.option("--nodes", type=int, help="Number of NodeManagers [default: 1].")
 @click.option("--gpus", type=int, help="yarn.io/gpu that each node offers [default: 4].")

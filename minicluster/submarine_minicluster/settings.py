@@ -11,12 +11,13 @@ from submarine_minicluster.errors import MiniclusterError
 from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _, ngettext
 
-DEFAULT_HADOOP = "3.5.0"
+#: The releases of Hadoop that start on a JDK of 17 or newer; the last of each line, and 3.5.0.
+HADOOP_VERSIONS = ("3.1.4", "3.2.4", "3.3.6", "3.4.2", "3.5.0")
+DEFAULT_HADOOP = HADOOP_VERSIONS[-1]
 DAY = 24 * 3600
 _LIFETIMES = ("ticket_lifetime", "ticket_renewable", "token_renew_interval", "token_max_lifetime")
 PROTECTIONS = ("authentication", "integrity", "privacy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
-_HADOOP = re.compile(r"3\.[3-9]\.\d+\Z")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,40})=(\d{1,3})\Z")
 _PROPERTY = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)=(.*)\Z")
 #: Files of Hadoop's properties by the first part of their names; others are in ``core-site.xml``.
@@ -66,7 +67,7 @@ class Settings:
     Attributes
     ----------
     hadoop
-        Hadoop's version. Jobs are tested with 3.5.0; of 3.3.6 only start and one command are.
+        Hadoop's version, one of `HADOOP_VERSIONS`.
     nodes
         Number of NodeManagers. There is always one DataNode.
     memory_mb, vcores, gpus
@@ -120,12 +121,11 @@ class Settings:
     properties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not _HADOOP.match(self.hadoop):
+        if self.hadoop not in HADOOP_VERSIONS:
             raise MiniclusterError(
-                _(
-                    "Hadoop {hadoop!r} is not supported. Use release 3.3 or later, for example "
-                    "{default_hadoop} or 3.3.6."
-                ).format(hadoop=self.hadoop, default_hadoop=DEFAULT_HADOOP)
+                _("The minicluster has no Hadoop {hadoop!r}. Use one of {known}.").format(
+                    hadoop=self.hadoop[:40], known=", ".join(HADOOP_VERSIONS)
+                )
             )
         object.__setattr__(self, "labels", tuple(self.labels))  # JSON has a list
         for label in self.labels:

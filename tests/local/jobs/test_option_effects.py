@@ -69,8 +69,13 @@ def collecting_options() -> list[str]:
     return [word for word in candidates(None, "%%", [""]) if word.startswith("--")]  # type: ignore[arg-type]
 
 
+#: Those of ``job run`` besides its own one are the options of ``run``, as a unit test shows.
 OPTIONS = [
-    *options_of(grammar(), ""),
+    *(
+        (verb, option)
+        for verb, option in options_of(grammar(), "")
+        if verb != "job run" or option == "--job_description"
+    ),
     *options_of(grammar(in_cell=True), "%%"),
     *(("%%submarine", word) for word in collecting_options()),
 ]
@@ -328,6 +333,14 @@ for _role in ("ps", "chief", "evaluator"):
 row("run", "--evaluator", "--evaluator", "1", base=_GANG + " --framework tensorflow", how=spec)
 
 # run: the others
+
+
+@effect("job run", "--job_description")
+def _(patch: pytest.MonkeyPatch) -> None:
+    Path("job.yaml").write_text("configs: {envs: {RATE: 0.1}}\n", encoding="utf-8")
+    words = ("job", "run", "quick.py", "--dry-run", "--json")
+    assert "RATE" not in see(*words)
+    assert "RATE" in see(*words, "--job_description", "job.yaml")
 
 
 @effect("run", "--keytab", "--principal")

@@ -17,6 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from submarine_jobs.backends.yarn.cluster import read_properties
+from submarine_jobs.commands import complete
+from submarine_jobs.frontends import Frontend
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster.cli import minicluster
 from submarine_minicluster.hadoop import (
@@ -72,6 +74,17 @@ def test_invalid_names_are_rejected(name):
 def test_invalid_settings_are_rejected(given):
     with pytest.raises(MiniclusterError):
         Settings(**given)
+
+
+def test_other_releases_of_hadoop_are_refused_with_the_list():
+    done = CliRunner().invoke(minicluster, ["start", "--hadoop", "3.3.4"])
+    assert (done.exit_code, done.output) == (
+        1,
+        "Error: The minicluster has no Hadoop '3.3.4'. Use one of 3.1.4, 3.2.4, 3.3.6, 3.4.2, "
+        "3.5.0.\n",
+    )
+    words = ["minicluster", "start", "--hadoop", "3.4"]
+    assert complete(words, Frontend()) == ["3.4.2"]
 
 
 def test_saved_settings_are_read_again(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -121,7 +122,9 @@ def test_a_word_after_two_dashes_is_no_description(tmp_path: Path) -> None:
     assert parsed(job_run, "train.py", "--", "-f", "data.yaml").args == ("-f", "data.yaml")
 
 
-def test_the_parameters_file_keeps_its_long_name() -> None:
+def test_it_has_all_options_of_run_and_the_parameters_file_by_its_long_name() -> None:
+    own = [param.name for param in job_run.params if param.name != "job_description"]
+    assert own == [param.name for param in run_verb.params]
     opts = {param.name: param.opts for param in job_run.params}
     assert opts["parameter_files"] == ["--parameters_file"]
     assert "-f" in next(p for p in run_verb.params if p.name == "parameter_files").opts
@@ -199,3 +202,27 @@ def test_options_and_verbs_are_completed() -> None:
     assert complete(["job", ""], Frontend()) == ["run"]
     assert "--worker_resources" in complete(["job", "run", "--worker_r"], Frontend())
     assert "--job_description" in complete(["job", "run", "--job"], Frontend())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--name tf-job-001 --docker_image IMAGE --input_path hdfs://default/dataset/cifar-10-data "
+        "--checkpoint_path hdfs://default/tmp/cifar-10-jobdir --num_workers 2 "
+        "--worker_resources memory=8G,vcores=2,gpu=2 --worker_launch_cmd 'cmd for worker' "
+        "--num_ps 2 --ps_docker_image IMAGE --ps_resources memory=4G,vcores=2 "
+        "--ps_launch_cmd 'cmd for ps'",
+        "--name tensorboard-service-001 --docker_image IMAGE --tensorboard "
+        "--tensorboard_docker_image IMAGE",
+        "--name zeppelin-note-book-001 --docker_image IMAGE --num_workers 1 "
+        "--worker_resources memory=8G,vcores=2,gpu=1 --worker_launch_cmd /zeppelin/bin/zeppelin.sh "
+        "--quicklink Zeppelin_Notebook=http://master-0:8080",
+        "--name a --framework tensorflow --queue q --env A=B --conf docker_network=host "
+        "--saved_model_path hdfs:///m --tensorboard_resources memory=2G,vcores=1 "
+        "--localization hdfs:///f:f --keytab k --principal p --distribute_keytab "
+        "--wait_job_finish --verbose",
+    ],
+)
+def test_command_lines_of_apache_submarine_are_accepted(line: str) -> None:
+    words = shlex.split(line)
+    assert parsed(job_run, *words) == parsed(run_verb, *words)
