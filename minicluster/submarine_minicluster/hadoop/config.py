@@ -285,7 +285,6 @@ def capacity_scheduler(settings: Settings) -> Properties:
         f"{prefix}.resource-calculator": (
             "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
         ),
-        f"{prefix}.maximum-applications": "1000",
         f"{prefix}.root.queues": ",".join(QUEUES),
     }
     for queue, (capacity, masters) in QUEUES.items():
