@@ -95,6 +95,12 @@ def is_tensorboard(role: Role) -> bool:
     return (role.command or "").startswith(TENSORBOARD_COMMAND)
 
 
+def docker_image_of(spec: JobSpec, role: Role) -> str | None:
+    """Return the Docker image of a role's containers; None: no Docker."""
+    kind, _colon, image = (role.python_env or spec.python_env).partition(":")
+    return role.docker_image or (image if kind == "docker" else None) or spec.docker_image
+
+
 def has_secrets(spec: JobSpec, role: Role) -> bool:
     """Whether the tasks of a role receive the values of ``--secret``; a TensorBoard does not."""
     return bool(spec.secrets) and not is_tensorboard(role)

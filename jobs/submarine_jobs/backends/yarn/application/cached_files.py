@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
-from submarine_jobs.backends.yarn.driver import skein_jar
+from submarine_jobs.backends.yarn.driver import FIRST_PAGE, skein_jar, with_first_page
 from submarine_jobs.storage import Storage
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -39,10 +39,12 @@ class CachedFiles:
         self.uploaded = 0
 
     def skein_jar(self) -> str:
-        """Return the path of skein's jar in the storage; upload it if it is missing."""
+        """Return the path of the masters' jar in the storage; upload it if it is missing."""
         source = Path(skein_jar())
         name = f"skein-{_digest(source, source.stat().st_mtime_ns)}.jar"
-        return self._ensure(name, source.stat().st_size, source.read_bytes)
+        return self._ensure(
+            name, source.stat().st_size, lambda: with_first_page(source.read_bytes())
+        )
 
     def heartbeat_jar(self, conf: HadoopConf, milliseconds: int) -> str:
         """Return the path of the jar for a heartbeat interval of ``milliseconds``."""
@@ -87,4 +89,6 @@ def heartbeat_jar(conf: HadoopConf, milliseconds: int) -> bytes:
 @lru_cache(maxsize=4)
 def _digest(path: Path, _mtime: int) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+        digest = hashlib.file_digest(stream, "sha256")
+    digest.update(FIRST_PAGE)
+    return digest.hexdigest()[:16]

@@ -30,8 +30,8 @@ from submarine_jobs.backends.yarn.application.specification import (
 from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
-from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
-from submarine_runtime.protocol import layout, to_json
+from submarine_jobs.model import JobSpec, Role, check_image_name
+from submarine_runtime.protocol import docker_image_of, layout, to_json
 from submarine_runtime.translation import _
 
 _SCRIPT = """\
@@ -140,9 +140,7 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
 
 def docker_image(spec: JobSpec, role: Role) -> str | None:
     """Return the Docker image of a role; None: no Docker."""
-    env = parse_python_env(role.python_env or spec.python_env)
-    named = env.value if env.kind == "docker" else None
-    image = role.docker_image or named or spec.docker_image
+    image = docker_image_of(spec, role)
     return None if image is None else check_image_name(image)
 
 

@@ -28,6 +28,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from submarine_jobs import concurrency
+from submarine_jobs.backends.yarn.driver.master_jar import FIRST_PAGE, with_first_page
 from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.storage import Storage
@@ -130,7 +131,7 @@ class MasterArchive:
         self._there = True
 
     def _digest(self) -> str:
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(FIRST_PAGE)
         for jar in [skein_jar(), *self._jars]:
             info = os.stat(jar)
             digest.update(f"{jar}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
@@ -143,7 +144,7 @@ class MasterArchive:
         """The tar: skein's jar, the archive, the JVM's arguments; times are kept when unpacked."""
         inside = scratch / ARCHIVE_DIRECTORY
         inside.mkdir()
-        shutil.copy(skein_jar(), inside / "skein.jar")
+        (inside / "skein.jar").write_bytes(with_first_page(Path(skein_jar()).read_bytes()))
         os.utime(inside / "skein.jar", (1_600_000_000, 1_600_000_000))
         names = files("submarine_jobs.backends.yarn").joinpath("master.classes.gz").read_bytes()
         (scratch / "classes").write_bytes(gzip.decompress(names))
