@@ -19,9 +19,20 @@ from .container import (
     write_log as write_log,
     write_traceback as write_traceback,
 )
-from .fields import Size as Size, total_size as total_size
+from .fields import (
+    GPU as GPU,
+    GPU_RESOURCES as GPU_RESOURCES,
+    NVIDIA_GPU as NVIDIA_GPU,
+    Size as Size,
+    total_size as total_size,
+)
 from .master import ApplicationMaster as ApplicationMaster, MasterError as MasterError
-from .nodes import Node as Node, largest_node as largest_node, nodes_of as nodes_of
+from .nodes import (
+    Node as Node,
+    largest_node as largest_node,
+    nodes_of as nodes_of,
+    offered_gpu_resource as offered_gpu_resource,
+)
 from .page import PageServer as PageServer, PageThread as PageThread
 from .page_html import render_page as render_page
 from .pending import (

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from submarine_runtime.yarn.fields import (
+    GPU_RESOURCES,
     MAX_NAME,
     Size,
     as_int,
     as_names,
     as_text,
+    gpu_counts,
     objects_in,
     parse_size,
     printable,
@@ -80,6 +82,24 @@ def largest_node(nodes: Sequence[Node]) -> tuple[Size, int]:
     totals = [node.total for node in nodes if node.usable]
     largest = Size(*(max(each) for each in zip(*totals))) if totals else Size()
     return largest, len(totals)
+
+
+def offered_gpu_resource(answer: Any) -> str:
+    """Return the name under which usable nodes offer GPUs; empty if none does.
+
+    Parameters
+    ----------
+    answer
+        To ``/nodes``.
+    """
+    offered = {
+        name
+        for raw in objects_in(answer, "nodes", "node")
+        if as_text(raw.get("state")) in _USABLE
+        for name, count in gpu_counts(raw.get("totalResource")).items()
+        if count
+    }
+    return next((name for name in GPU_RESOURCES if name in offered), "")
 
 
 def nearest(nodes: Sequence[Node], required: Size, *, free: bool) -> Node:

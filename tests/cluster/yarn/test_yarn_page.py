@@ -149,4 +149,4 @@ def test_the_tracking_url_shows_the_tasks_of_a_gang(
     assert job.wait(timeout=LIMIT).state is State.SUCCEEDED
     text = kept_text(session, job)
     assert text.count("state: SUCCEEDED") == 4
-    assert "requested: memory=300, vcores=2, gpus=1" in text
+    assert text.count("memory=300") == 2

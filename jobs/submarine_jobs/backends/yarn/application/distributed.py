@@ -20,6 +20,7 @@ from submarine_jobs.backends.yarn.application.single import (
     job_files,
     quote,
     sized,
+    topology_variables,
 )
 from submarine_jobs.backends.yarn.application.specification import (
     ARCHIVE,
@@ -126,7 +127,10 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
         instances=0,
         resources=sized(entry),
         files=files,
-        env=docker_variables(submission.spec, role, parts.docker),
+        env={
+            **docker_variables(submission.spec, role, parts.docker),
+            **topology_variables(submission.spec, role),
+        },
         script=agent_script(submission, python, submission.agent.of_role(role)),
         # The coordinator handles lost containers; skein must not.
         max_restarts=0,

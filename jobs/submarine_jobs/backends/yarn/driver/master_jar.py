@@ -1,7 +1,8 @@
-"""skein's jar with another first page: it opens the job's page instead of skein's overview.
+"""skein's jar with another first page, and with the cluster's name of GPUs.
 
-YARN's tracking URL leads to the first page of the application master. skein makes it from a
-template in its jar and offers no other way to choose it, so the template is replaced.
+YARN's tracking URL leads to the first page of the application master, and skein makes it from a
+template in its jar. skein requests GPUs as ``yarn.io/gpu``, a constant of one of its classes. It
+offers no other way to choose either, so both are replaced.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ import struct
 import zipfile
 import zlib
 
+from submarine_runtime.yarn import GPU
+
+#: The class that requests resources.
+RESOURCE_CLASS = "com/anaconda/skein/MsgUtils.class"
 #: Template of the first page (Mustache), which skein names by ``TEMPLATE``.
 TEMPLATE = "overview.mustache.html"
 FIRST_PAGE = b"""\
@@ -32,6 +37,54 @@ Log of the application master</a></p>
 #: Sizes of a zip file's local header and directory entry, and where both have their flags.
 _LOCAL_SIZE, _ENTRY_SIZE = 30, 46
 _LOCAL_FLAGS, _ENTRY_FLAGS = 6, 8
+
+
+def make_master_jar(source: str, gpu_resource: str) -> bytes:
+    """Return the jar of application masters.
+
+    Parameters
+    ----------
+    source
+        Path of skein's jar.
+    """
+    with open(source, "rb") as file:
+        made = with_first_page(file.read())
+    if gpu_resource == GPU:
+        return made
+    buffer = io.BytesIO(made)
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+        info = archive.getinfo(RESOURCE_CLASS)
+        data = archive.read(info)
+        archive.filelist.remove(info)
+        del archive.NameToInfo[RESOURCE_CLASS]
+        entry = zipfile.ZipInfo(RESOURCE_CLASS, info.date_time)
+        archive.writestr(entry, with_gpu_resource(data, gpu_resource))
+    return buffer.getvalue()
+
+
+def resource_class(source: str, gpu_resource: str) -> bytes:
+    """Return the class that requests GPUs, with another name of them; see ``make_master_jar``."""
+    with zipfile.ZipFile(source) as archive:
+        return with_gpu_resource(archive.read(RESOURCE_CLASS), gpu_resource)
+
+
+def with_gpu_resource(code: bytes, name: str) -> bytes:
+    """Return a class file with ``name`` in place of the constant ``yarn.io/gpu``.
+
+    Raises
+    ------
+    ValueError
+        If it does not have the constant exactly once.
+    """
+    constant = _text_constant(GPU)
+    if code.count(constant) != 1:
+        raise ValueError(f"skein's class does not name {GPU} once")
+    return code.replace(constant, _text_constant(name))
+
+
+def _text_constant(text: str) -> bytes:
+    """Return an entry of a class file's table of constants: type, length, text."""
+    return struct.pack(">BH", 1, len(text)) + text.encode()
 
 
 def with_first_page(jar: bytes) -> bytes:

@@ -15,6 +15,7 @@ from submarine_jobs.inputs import container_names
 from submarine_jobs.model import PYTHON_ENV_DIRECTORY, JobSpec
 from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import GPU
 
 #: Time in which the program must create its Spark session, by default 100 s: inputs may be large.
 _SESSION_SECONDS = 7 * 86400
@@ -80,6 +81,7 @@ def spark_arguments(
     queue: str,
     proxy_user: str = "",
     loopback: bool = False,
+    gpu_resource: str = GPU,
 ) -> list[str]:
     """Return the arguments of spark-submit.
 
@@ -95,6 +97,8 @@ def spark_arguments(
         Queue of a spec that names none.
     loopback
         Whether all nodes are this machine, reached by 127.0.0.1.
+    gpu_resource
+        Name of GPUs as a resource of YARN.
 
     Raises
     ------
@@ -124,7 +128,7 @@ def spark_arguments(
         **request.conf,
         **_settings(submission, archive),
         **_interpreters(agent_python, agent.interpreter),
-        **_gpu_settings(spec),
+        **_gpu_settings(spec, gpu_resource),
         **{f"spark.executorEnv.{key}": value for key, value in agent.env.items()},
         "spark.executorEnv.PYTHONPATH": _python_path(agent.env, modules),
     }
@@ -154,7 +158,7 @@ def _interpreters(agent: str, program: str) -> dict[str, str]:
     return {"spark.pyspark.driver.python": agent, "spark.pyspark.python": program}
 
 
-def _gpu_settings(spec: JobSpec) -> Mapping[str, str]:
+def _gpu_settings(spec: JobSpec, gpu_resource: str) -> Mapping[str, str]:
     request = spec.spark
     assert request is not None
     found: dict[str, str] = {}
@@ -163,6 +167,8 @@ def _gpu_settings(spec: JobSpec) -> Mapping[str, str]:
         if gpus:
             found[f"spark.{role}.resource.gpu.amount"] = str(gpus)
             found[f"spark.{role}.resource.gpu.discoveryScript"] = f"./{_DISCOVERY}"
+    if found and gpu_resource != GPU:
+        found["spark.yarn.resourceGpuDeviceName"] = gpu_resource
     task = "spark.task.resource.gpu.amount"
     if request.resources.gpus and task not in request.conf:
         found[task] = "1"
