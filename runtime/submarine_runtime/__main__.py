@@ -10,7 +10,6 @@ VERBS = {
     "agent": "submarine_runtime.agent.main",
     "supervise": "submarine_runtime.coordinator.supervision.supervisor",
     "coordinator": "submarine_runtime.coordinator.main",
-    "page": "submarine_runtime.yarn.page",
     "await": "submarine_runtime.frameworks.helpers.port_wait",
     "rendezvous": "submarine_runtime.frameworks.helpers.rendezvous",
     "tracker": "submarine_runtime.frameworks.helpers.tracker",

@@ -54,6 +54,7 @@ KNOWN_SETTINGS = {
     "docker_network": "Network of Docker containers [the cluster's default].",
     "driver_idle_minutes": "Minutes without use after which the driver here ends [480].",
     "driver_java_options": "JVM options of the driver on this machine.",
+    "gpu_resource": "Resource of GPUs: yarn.io/gpu or nvidia.com/gpu [the nodes' one].",
     "hdfs_wait_minutes": "Minutes that a job waits for an HDFS that does not answer [10].",
     "httpfs": "Address of an HttpFS gateway, https://HOST:14000, used in place of WebHDFS [none].",
     "mlflow_uri": "Address of the MLflow server of `--to mlflow` [MLFLOW_TRACKING_URI].",

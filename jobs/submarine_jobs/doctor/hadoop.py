@@ -12,7 +12,7 @@ from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.errors import no_cluster
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import largest_node
+from submarine_runtime.yarn import largest_node, offered_gpu_resource
 
 #: Configuration files that can run commands, classes or scripts.
 _EXECUTED = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "hadoop-env.sh", "yarn-env.sh")
@@ -114,15 +114,16 @@ def client(context: DoctorContext) -> Finding:
 
 
 def resource_types(context: DoctorContext) -> Finding:
-    """Check that the client's configuration has ``yarn.io/gpu``, which GPUs require."""
-    known = context.conf.knows_gpus
-    largest, nodes = largest_node(context.yarn.nodes())
+    """Check that the client's configuration has the resource type of the nodes' GPUs."""
+    usable = context.yarn.nodes()
+    name = offered_gpu_resource(usable)
+    known = name in context.conf.gpu_resources
+    largest, nodes = largest_node(usable)
     if largest.gpus and not known:
         return error(
             _(
-                "Nodes offer up to {gpus} GPUs, but resource-types.xml here does not name "
-                "yarn.io/gpu."
-            ).format(gpus=largest.gpus),
+                "Nodes offer up to {gpus} GPUs, but resource-types.xml here does not name {name}."
+            ).format(gpus=largest.gpus, name=name),
             _("Copy the cluster's resource-types.xml to {directory}.").format(
                 directory=context.conf.directory
             ),
@@ -130,8 +131,11 @@ def resource_types(context: DoctorContext) -> Finding:
     if not largest.gpus:
         return warning(
             _(
-                "None of the {nodes} usable nodes offers yarn.io/gpu, so --gpu will be refused."
+                "None of the {nodes} usable nodes offers yarn.io/gpu or nvidia.com/gpu, so --gpu "
+                "will be refused."
             ).format(nodes=nodes),
             _("Operators: yarn.nodemanager.resource-plugins = yarn.io/gpu on the nodes."),
         )
-    return ok(_("yarn.io/gpu is known; a node offers up to {gpus}.").format(gpus=largest.gpus))
+    return ok(
+        _("{name} is known; a node offers up to {gpus}.").format(name=name, gpus=largest.gpus)
+    )

@@ -36,6 +36,7 @@ _RESOURCE_NAMES = {
     "gpu": "gpus",
     "gpus": "gpus",
     "yarn.io/gpu": "gpus",
+    "nvidia.com/gpu": "gpus",
 }
 
 

@@ -67,7 +67,9 @@ class RoleOptions:
     instances: int | None = None
     memory: int | None = option("memory", MEMORY)
     vcores: int | None = option("vcores", count("vcores", 1), aliases=("vcore",))
-    gpus: int | None = option("gpu", count("gpu"), aliases=("gpus", "yarn.io/gpu"))
+    gpus: int | None = option(
+        "gpu", count("gpu"), aliases=("gpus", "yarn.io/gpu", "nvidia.com/gpu")
+    )
     env: Mapping[str, str] = option_pairs("env", ENV)
     kind: str | None = option("kind", choice(KINDS))
     least: int | None = option("min", count("min", 1))

@@ -49,7 +49,7 @@ from submarine_jobs.options.option_values import (
 )
 from submarine_jobs.options.role_options import RESOURCES, ROLE_OPTIONS, RoleOptions
 from submarine_runtime.frameworks import KNOWN
-from submarine_runtime.protocol import RESTORE_POLICIES, SUCCESS_POLICIES
+from submarine_runtime.protocol import GPU_TOPOLOGIES, RESTORE_POLICIES, SUCCESS_POLICIES
 from submarine_runtime.translation import _, gettext_noop
 
 #: Values of ``--type``.
@@ -378,6 +378,11 @@ class RunOptions:
         INTERFACE,
         metavar="IF",
         help="Network interface of the tasks: eth0, ib0 [detected on each node].",
+    )
+    gpu_topology: str | None = option(
+        "--gpu-topology",
+        choice(GPU_TOPOLOGIES),
+        help="Several GPUs of a task close together, or apart; with nvidia.com/gpu [the node's].",
     )
     # Options of all commands; the grammar declares their help.
     profile: str | None = option("--profile")

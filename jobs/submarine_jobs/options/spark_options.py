@@ -29,6 +29,7 @@ _NO_GANG = {
     "restore": "--restore",
     "return_all_ranks": "--return-all-ranks",
     "network_interface": "--network-interface",
+    "gpu_topology": "--gpu-topology",
     "node_label": "--node-label",
     "nodes": "--node",
     "racks": "--rack",

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from submarine_runtime import network
 from submarine_runtime.coordinator.event_loop import EventLoop, Inbox, containers_uncertain
@@ -58,13 +58,15 @@ from submarine_runtime.storage import (
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
-    PageThread,
     first_change,
     reachable_host,
     skein_started_container,
     wait_reporter,
     write_error,
 )
+
+if TYPE_CHECKING:
+    from submarine_runtime.yarn import PageThread
 
 JOURNAL_FILE = "journal.jsonl"
 EVENTS_FILE = "events.jsonl"
@@ -245,9 +247,12 @@ class Coordinator:
         self._lease.stop()
         self._tokens.stop()
         reasons.stop()
-        if page is not None and not loop.stop_reason:
+        if loop.stop_reason:
+            return shutdown.leave(self._exit_code)
+        code = shutdown.finish()
+        if page is not None:
             page.finish()
-        return shutdown.leave(self._exit_code) if loop.stop_reason else shutdown.finish()
+        return code
 
     def _initial_values(
         self, store: Store, journal: Journal, events: Journal
@@ -397,17 +402,19 @@ class Coordinator:
     def _yarn_page(self, loop: EventLoop) -> PageThread | None:
         if not skein_started_container():
             return None
-        # cost: http.server, which a job on this machine does not need.
-        from submarine_runtime.yarn import OwnPage
+        # cost: the page, which a job on this machine does not need.
+        from submarine_runtime.yarn import PageThread
 
         def report(sentence: str) -> None:
             loop.inbox.post({"type": "note", "kind": "yarn_page", "detail": sentence})
 
-        record = loop.status
+        status, config = loop.status, self._config
         page = PageThread(
-            lambda: OwnPage(self._config.port_range),
-            lambda: record.to_json(events=False),
-            loop.job.chief.name,
+            lambda: status.to_json(events=False),
+            lambda: status.progress,
+            config.spec,
+            config.store,
+            lambda host: bind_port(host, ports=config.port_range),
             report,
         )
         page.start()

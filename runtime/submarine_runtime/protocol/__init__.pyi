@@ -71,6 +71,7 @@ from .sourcemap import (
 )
 from .spec import (
     APPEND_RUN as APPEND_RUN,
+    GPU_TOPOLOGIES as GPU_TOPOLOGIES,
     MODEL_OUTPUT as MODEL_OUTPUT,
     OVERWRITE as OVERWRITE,
     TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
@@ -80,6 +81,7 @@ from .spec import (
     Resources as Resources,
     Role as Role,
     SparkRequest as SparkRequest,
+    docker_image_of as docker_image_of,
     has_secrets as has_secrets,
     is_tensorboard as is_tensorboard,
 )

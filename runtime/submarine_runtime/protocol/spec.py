@@ -17,6 +17,8 @@ SIDECAR_ROLES = ("tensorboard",)
 KERNEL_ROLE = "kernel"
 #: Role of the only task of a job that runs a notebook server in a container.
 NOTEBOOK_ROLE = "notebook"
+#: ``--gpu-topology``: how a node chooses several GPUs of a container.
+GPU_TOPOLOGIES = ("pack", "spread")
 KINDS = ("tracked", "untracked", "sidecar")
 #: Start of the command of a TensorBoard role; ``submarine_runtime.tensorboards`` implements it.
 TENSORBOARD_COMMAND = "submarine:tensorboard"
@@ -93,6 +95,12 @@ class Role:
 def is_tensorboard(role: Role) -> bool:
     """Whether a role runs TensorBoard."""
     return (role.command or "").startswith(TENSORBOARD_COMMAND)
+
+
+def docker_image_of(spec: JobSpec, role: Role) -> str | None:
+    """Return the Docker image of a role's containers; None: no Docker."""
+    kind, _colon, image = (role.python_env or spec.python_env).partition(":")
+    return role.docker_image or (image if kind == "docker" else None) or spec.docker_image
 
 
 def has_secrets(spec: JobSpec, role: Role) -> bool:
@@ -222,6 +230,8 @@ class JobSpec:
         YARN priority within the queue, from 0; None: the default of the queue.
     network_interface
         Interface for gloo and NCCL; None: detected on each node.
+    gpu_topology
+        A word of ``GPU_TOPOLOGIES``, for the plugin of ``nvidia.com/gpu``; None: its default.
     docker_image
         Image of all containers except the application master's; None: no Docker.
     resume_from
@@ -301,6 +311,7 @@ class JobSpec:
     lost_after: float | None = None
     priority: int | None = None
     network_interface: str | None = None
+    gpu_topology: str | None = None
     docker_image: str | None = None
     resume_from: str | None = None
     restore: str | None = None

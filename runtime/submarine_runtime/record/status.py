@@ -66,6 +66,11 @@ class Status:
         return self._record.state
 
     @property
+    def progress(self) -> float | None:
+        """The progress from 0 to 1; None: unknown."""
+        return self._record.progress
+
+    @property
     def first_task(self) -> TaskRecord:
         """The first, or only, task; change it with ``set_task`` only."""
         return self._record.tasks[0]

@@ -23,19 +23,28 @@ from .container import (
     LAUNCH_SCRIPT as LAUNCH_SCRIPT,
     first_change as first_change,
     reachable_host as reachable_host,
+    skein_started_container as skein_started_container,
     wait_reporter as wait_reporter,
     write_error as write_error,
     write_log as write_log,
     write_traceback as write_traceback,
 )
-from .fields import Size as Size, total_size as total_size
-from .nodes import Node as Node, largest_node as largest_node, nodes_of as nodes_of
-from .page import OwnPage as OwnPage, PageServer as PageServer
-from .page_updates import (
-    HelperPage as HelperPage,
-    PageThread as PageThread,
-    skein_started_container as skein_started_container,
+from .fields import (
+    GPU as GPU,
+    GPU_RESOURCES as GPU_RESOURCES,
+    NVIDIA_GPU as NVIDIA_GPU,
+    Size as Size,
+    total_size as total_size,
 )
+from .master import ApplicationMaster as ApplicationMaster, MasterError as MasterError
+from .nodes import (
+    Node as Node,
+    largest_node as largest_node,
+    nodes_of as nodes_of,
+    offered_gpu_resource as offered_gpu_resource,
+)
+from .page import PageServer as PageServer, PageThread as PageThread
+from .page_html import render_page as render_page
 from .pending import (
     ClusterAnswers as ClusterAnswers,
     amounts as amounts,

@@ -22,6 +22,11 @@ def reachable_host(listen: str) -> str:
     return os.environ.get("NM_HOST") or socket.getfqdn()
 
 
+def skein_started_container() -> bool:
+    """Return whether skein started this container, so that there may be a page."""
+    return bool(os.environ.get("SKEIN_APPMASTER_ADDRESS"))
+
+
 def write_log(sentence: str) -> None:
     """Write to the container's own log, which is not the job's; ignore a full disk."""
     write_error(f"submarine agent: {sentence}\n")

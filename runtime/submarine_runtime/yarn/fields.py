@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-GPU = "yarn.io/gpu"
+#: Names of GPUs as a resource: of YARN's GPU plugin, and of the pluggable device framework. The
+#: first that nodes offer is used.
+GPU, NVIDIA_GPU = GPU_RESOURCES = ("yarn.io/gpu", "nvidia.com/gpu")
 #: Maximum length of text that is displayed, and of a name that is compared.
 MAX_TEXT, MAX_NAME = 120, 500
 #: Maximum number of entries of a list.
@@ -69,11 +71,18 @@ def parse_size(raw: Any) -> Size:
     """Parse a resource in any form of the REST interface."""
     if not isinstance(raw, dict):
         return NOTHING
-    gpus = 0
-    for info in objects_in(raw, "resourceInformations", "resourceInformation"):
-        if info.get("name") == GPU:
-            gpus = as_int(info.get("value"))
+    counts = gpu_counts(raw)
+    gpus = next(filter(None, (counts.get(name) for name in GPU_RESOURCES)), 0)
     return Size(as_int(raw.get("memory", raw.get("memorySize"))), as_int(raw.get("vCores")), gpus)
+
+
+def gpu_counts(raw: Any) -> dict[str, int]:
+    """Return the number of GPUs of a resource by the name under which they are offered."""
+    return {
+        str(info.get("name")): as_int(info.get("value"))
+        for info in objects_in(raw, "resourceInformations", "resourceInformation")
+        if info.get("name") in GPU_RESOURCES
+    }
 
 
 def optional_size(raw: Any) -> Size | None:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from submarine_runtime.yarn.fields import (
+    GPU_RESOURCES,
     MAX_NAME,
     Size,
     as_int,
     as_names,
     as_text,
+    gpu_counts,
     objects_in,
     parse_size,
     printable,
@@ -29,6 +31,8 @@ class Node:
     ----------
     name
         ``host:port`` of the NodeManager.
+    gpu_resources
+        Names under which it offers GPUs.
     """
 
     host: str
@@ -39,6 +43,7 @@ class Node:
     total: Size
     used: Size
     free: Size
+    gpu_resources: tuple[str, ...]
 
     @property
     def running(self) -> bool:
@@ -65,6 +70,7 @@ def _node(raw: Mapping[str, Any]) -> Node:
         used = Size(as_int(raw.get("usedMemoryMB")), as_int(raw.get("usedVirtualCores")))
     if "availableResource" not in raw:
         free = Size(as_int(raw.get("availMemoryMB")), as_int(raw.get("availableVirtualCores")))
+    gpus = gpu_counts(raw.get("totalResource"))
     return Node(
         host=printable(raw.get("nodeHostName"), MAX_NAME),
         name=printable(raw.get("id"), MAX_NAME),
@@ -74,6 +80,7 @@ def _node(raw: Mapping[str, Any]) -> Node:
         total=parse_size(raw["totalResource"]) if raw.get("totalResource") else used.plus(free),
         used=used,
         free=free,
+        gpu_resources=tuple(name for name, count in gpus.items() if count),
     )
 
 
@@ -82,6 +89,19 @@ def largest_node(nodes: Sequence[Node]) -> tuple[Size, int]:
     totals = [node.total for node in nodes if node.usable]
     largest = Size(*(max(each) for each in zip(*totals))) if totals else Size()
     return largest, len(totals)
+
+
+def offered_gpu_resource(answer: Any) -> str:
+    """Return the name under which usable nodes offer GPUs; empty if none does.
+
+    Parameters
+    ----------
+    answer
+        To ``/nodes``, or the nodes.
+    """
+    usable = [node for node in nodes_of(answer) if node.usable]
+    offered = {name for node in usable for name in node.gpu_resources}
+    return next((name for name in GPU_RESOURCES if name in offered), "")
 
 
 def nearest(nodes: Sequence[Node], required: Size, *, free: bool) -> Node:

@@ -26,6 +26,7 @@ from submarine_jobs.model import Profile
 from submarine_jobs.tensorboards import Process as TensorBoard
 from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus import DeviceLocks, LockDirectories
+from submarine_runtime.port import bind_port
 from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
 from tests.local.server.jupyter_server import API, Server
@@ -108,7 +109,7 @@ def world() -> Iterator[World]:
         listening.listen()
         for job in (single, gang):
             until(partial(_prints, job), "the jobs run")
-        page = PageServer("127.0.0.1")
+        page = PageServer(bind_port, "127.0.0.1", None, lambda: b"")
         page.serve()
         with served(AccessPolicy("127.0.0.1", 1)) as (_, port):
             yield World(top, single, gang, server, board, kernel, page.url, port)

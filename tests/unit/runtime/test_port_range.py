@@ -14,7 +14,7 @@ from submarine_runtime.network import (
     range_listener,
 )
 from submarine_runtime.port import bind_port
-from submarine_runtime.yarn import OwnPage, PageServer
+from submarine_runtime.yarn import PageServer
 
 
 @pytest.fixture
@@ -70,7 +70,6 @@ def test_a_range_is_used_up_and_no_port_is_given_twice(ports: str) -> None:
     for make in (
         lambda: Reservation(1, ports),
         lambda: bind_port("127.0.0.1", ports=ports),
-        lambda: PageServer("127.0.0.1", ports=ports),
     ):
         with pytest.raises(PortRangeError, match=f"^No port of port_range {ports} is free on "):
             make()
@@ -102,12 +101,6 @@ def test_a_coordinator_listens_again_at_its_port_after_a_connection(ports: str) 
     again.close()
 
 
-def test_the_page_on_yarn_listens_in_the_range(ports: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = PageServer("127.0.0.1", ports=ports)
+def test_the_page_on_yarn_listens_in_the_range(ports: str) -> None:
+    page = PageServer(lambda host: bind_port(host, ports=ports), "127.0.0.1", None, lambda: b"")
     assert int(page.url.rstrip("/").rpartition(":")[2]) in parse_port_range(ports)
-    held = Reservation(2, ports)
-    monkeypatch.delenv("SKEIN_CONTAINER_ID", raising=False)
-    with pytest.raises(PortRangeError):
-        OwnPage(ports)
-    held.release()
-    page._server.server_close()

@@ -76,6 +76,8 @@ class LocalBackend(Backend):
             warnings.append(
                 _("The job asks for {gpus} GPU(s) and this machine shows none.").format(gpus=gpus)
             )
+        if spec.gpu_topology:
+            warnings.append(_("--gpu-topology has no effect on this machine."))
         total = psutil.virtual_memory().total >> 20
         if memory > total:
             warnings.append(

@@ -94,7 +94,14 @@ from submarine_jobs.storage import Storage, traversal
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import Node, smallest_memory
+from submarine_runtime.yarn import (
+    GPU,
+    GPU_RESOURCES,
+    NVIDIA_GPU,
+    Node,
+    offered_gpu_resource,
+    smallest_memory,
+)
 
 _ACLS = "yarn.acl.enable"
 _PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
@@ -180,7 +187,32 @@ class YarnBackend(Backend):
     def driver(self) -> Driver:
         """The driver of this profile."""
         kind = SubprocessDriver if uses_subprocesses() else Driver
-        return kind(self.profile, self.conf)
+        return kind(self._gpu_profile, self.conf)
+
+    @cached_property
+    def gpu_resource(self) -> str:
+        """The name of GPUs as a resource: the setting, or the one that the nodes offer.
+
+        Raises
+        ------
+        ConfigError
+            If the setting names another resource.
+        """
+        chosen = self.profile.settings.get("gpu_resource")
+        if chosen and chosen not in GPU_RESOURCES:
+            raise ConfigError(
+                _("gpu_resource = {value!r} is not a resource of GPUs.").format(value=chosen[:80]),
+                _("Use {names}.").format(names=" or ".join(GPU_RESOURCES)),
+            )
+        known = self.conf.gpu_resources
+        if chosen or len(known) < 2:
+            return chosen or next(iter(known), GPU)
+        return offered_gpu_resource(self.nodes()) or GPU
+
+    @cached_property
+    def _gpu_profile(self) -> Profile:
+        settings = {**self.profile.settings, "gpu_resource": self.gpu_resource}
+        return replace(self.profile, settings=settings)
 
     @cached_property
     def storage(self) -> Storage:
@@ -191,7 +223,7 @@ class YarnBackend(Backend):
     def applications(self) -> ApplicationMaker:
         """Builds the specifications of applications."""
         root = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
-        return ApplicationMaker(self.profile, self.conf, self.driver, self.storage, root)
+        return ApplicationMaker(self._gpu_profile, self.conf, self.driver, self.storage, root)
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``: the profile's, else ``/user/<user>/submarine``."""
@@ -233,7 +265,10 @@ class YarnBackend(Backend):
         steps = steps_of(self.conf, smallest_memory(scheduler))
         checked = self.conf.get(_ACLS) == "true"
         user = self.user if checked else None
-        view = ClusterView(scheduler, self.nodes(), steps, self.conf.knows_gpus, user)
+        nodes = self.nodes()
+        gpu_resource = self.profile.settings.get("gpu_resource") or offered_gpu_resource(nodes)
+        knows_gpus = (gpu_resource or GPU) in self.conf.gpu_resources
+        view = ClusterView(scheduler, nodes, steps, knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
         if spec.spark is not None:
@@ -242,6 +277,12 @@ class YarnBackend(Backend):
         if spec.spark is not None:
             plan = replace(plan, errors=[*self._spark_errors(spec), *plan.errors])
         warnings = [*self._token_warnings(spec), *self._sharing_warnings(spec)]
+        if spec.gpu_topology and gpu_resource != NVIDIA_GPU:
+            warnings.append(
+                _("--gpu-topology has no effect: it needs GPUs that nodes offer as {name}.").format(
+                    name=NVIDIA_GPU
+                )
+            )
         return replace(plan, warnings=[*plan.warnings, *warnings])
 
     def _spark_errors(self, spec: JobSpec) -> list[str]:
@@ -385,7 +426,7 @@ class YarnBackend(Backend):
         """Submit a Spark job; see ``submit``."""
         cache = submission.runtime_zip.rpartition("/")[0]
         submitter = SparkSubmitter(
-            self.profile,
+            self._gpu_profile,
             self.conf,
             submission.storage,
             cache,

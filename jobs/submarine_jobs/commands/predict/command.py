@@ -45,6 +45,7 @@ _OF_RUN = (
     *("python_env", "docker_image", "env", "secrets"),
     *("queue", "keytab", "principal", "distribute_keytab", "share", "priority"),
     *("node_label", "nodes", "racks", "spread", "avoid_nodes", "network_interface"),
+    "gpu_topology",
     *("profile", "backend", "settings", "quicklinks"),
     *("wait", "on_interrupt", "dry_run", "force", "verbose"),
 )

@@ -5,15 +5,13 @@ The job runs without them if they fail; a failure is an event.
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.record import Status
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import reachable_host
+from submarine_runtime.yarn import reachable_host, skein_started_container
 
 if TYPE_CHECKING:
     from submarine_runtime.port import PortRequests
@@ -98,15 +96,19 @@ class LiveViews:
             self._requests.finish(FOLLOWERS_GRACE)
 
     def _show_on_yarn(self) -> None:
-        # cost: subprocess and json, which only the container of the master needs.
-        from submarine_runtime.yarn import HelperPage, PageThread, skein_started_container
+        if not skein_started_container():
+            return
+        # cost: the page, which only a job on YARN has.
+        from submarine_runtime.port import bind_port
+        from submarine_runtime.yarn import PageThread
 
-        archive, status = os.path.abspath(sys.argv[0]), self._status
-        if skein_started_container() and os.path.isfile(archive):
-            self._page = PageThread(
-                lambda: HelperPage(archive, self._config.port_range),
-                lambda: status.to_json(events=False),
-                self._task,
-                lambda sentence: status.event("yarn_page", sentence),
-            )
-            self._page.start()
+        status, config = self._status, self._config
+        self._page = PageThread(
+            lambda: status.to_json(events=False),
+            lambda: status.progress,
+            config.spec,
+            config.store,
+            lambda host: bind_port(host, ports=config.port_range),
+            lambda sentence: status.event("yarn_page", sentence),
+        )
+        self._page.start()

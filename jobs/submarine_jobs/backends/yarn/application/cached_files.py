@@ -16,8 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
-from submarine_jobs.backends.yarn.driver import skein_jar
+from submarine_jobs.backends.yarn.driver import FIRST_PAGE, make_master_jar, skein_jar
 from submarine_jobs.storage import Storage
+from submarine_runtime.yarn import GPU
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -38,11 +39,19 @@ class CachedFiles:
         self._lock = threading.Lock()
         self.uploaded = 0
 
-    def skein_jar(self) -> str:
-        """Return the path of skein's jar in the storage; upload it if it is missing."""
+    def skein_jar(self, gpu_resource: str = GPU) -> str:
+        """Return the path of the masters' jar in the storage; upload it if it is missing."""
         source = Path(skein_jar())
-        name = f"skein-{_digest(source, source.stat().st_mtime_ns)}.jar"
-        return self._ensure(name, source.stat().st_size, source.read_bytes)
+        digest = _digest(source, source.stat().st_mtime_ns)
+        if gpu_resource == GPU:
+            # Of the size of its source: nothing is made for a jar that is there.
+            size = source.stat().st_size
+            return self._ensure(
+                f"skein-{digest}.jar", size, lambda: make_master_jar(str(source), GPU)
+            )
+        data = make_master_jar(str(source), gpu_resource)
+        name = f"skein-{digest}-{gpu_resource.partition('.')[0]}.jar"
+        return self._ensure(name, len(data), lambda: data)
 
     def heartbeat_jar(self, conf: HadoopConf, milliseconds: int) -> str:
         """Return the path of the jar for a heartbeat interval of ``milliseconds``."""
@@ -87,4 +96,6 @@ def heartbeat_jar(conf: HadoopConf, milliseconds: int) -> bytes:
 @lru_cache(maxsize=4)
 def _digest(path: Path, _mtime: int) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+        digest = hashlib.file_digest(stream, "sha256")
+    digest.update(FIRST_PAGE)
+    return digest.hexdigest()[:16]

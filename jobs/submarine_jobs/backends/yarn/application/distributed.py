@@ -20,6 +20,7 @@ from submarine_jobs.backends.yarn.application.single import (
     job_files,
     quote,
     sized,
+    topology_variables,
 )
 from submarine_jobs.backends.yarn.application.specification import (
     ARCHIVE,
@@ -30,8 +31,8 @@ from submarine_jobs.backends.yarn.application.specification import (
 from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
-from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
-from submarine_runtime.protocol import layout, to_json
+from submarine_jobs.model import JobSpec, Role, check_image_name
+from submarine_runtime.protocol import docker_image_of, layout, to_json
 from submarine_runtime.translation import _
 
 _SCRIPT = """\
@@ -126,7 +127,10 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
         instances=0,
         resources=sized(entry),
         files=files,
-        env=docker_variables(submission.spec, role, parts.docker),
+        env={
+            **docker_variables(submission.spec, role, parts.docker),
+            **topology_variables(submission.spec, role),
+        },
         script=agent_script(submission, python, submission.agent.of_role(role)),
         # The coordinator handles lost containers; skein must not.
         max_restarts=0,
@@ -140,9 +144,7 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
 
 def docker_image(spec: JobSpec, role: Role) -> str | None:
     """Return the Docker image of a role; None: no Docker."""
-    env = parse_python_env(role.python_env or spec.python_env)
-    named = env.value if env.kind == "docker" else None
-    image = role.docker_image or named or spec.docker_image
+    image = docker_image_of(spec, role)
     return None if image is None else check_image_name(image)
 
 

@@ -27,6 +27,7 @@ from submarine_jobs.model import Profile, Role, parse_python_env
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig, JobStore
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
+from submarine_runtime.yarn import GPU
 
 #: Milliseconds between a master's heartbeats while it waits for another container.
 HEARTBEAT_SHARED = 1000
@@ -97,7 +98,7 @@ class ApplicationMaker:
         python = self._agent_python(submission, None)
         return application.build(
             replace(submission, agent=agent),
-            skein_jar=cache.skein_jar(),
+            skein_jar=cache.skein_jar(self._gpu_resource),
             heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat) if beside else None,
             jvm_options=jvm_options,
             archive=archive,
@@ -120,7 +121,7 @@ class ApplicationMaker:
         own = settings.get("coordinator_python")
         bring = own is None or coordinatorpython.INTERPRETER in python.values()
         parts = gangapplication.Parts(
-            skein_jar=cache.skein_jar(),
+            skein_jar=cache.skein_jar(self._gpu_resource),
             heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat),
             jvm_options=jvm_options,
             coordinator_python=own or coordinatorpython.INTERPRETER,
@@ -200,7 +201,7 @@ class ApplicationMaker:
         if wanted == "off" or (wanted != "on" and not self._conf.on_loopback):
             return None
         java, entries = self._driver.java_and_classpath()
-        return MasterArchive(self._storage, self._directory, java, entries)
+        return MasterArchive(self._storage, self._directory, java, entries, self._gpu_resource)
 
     def build_archive_later(self) -> None:
         """Build the class archive in the background, if it is enabled and missing."""
@@ -219,6 +220,10 @@ class ApplicationMaker:
         chosen = self._profile.settings.get("am_heartbeat_ms")
         usual = HEARTBEAT_LOOPBACK if self._conf.on_loopback else HEARTBEAT_SHARED
         return int(chosen) if chosen else usual
+
+    @property
+    def _gpu_resource(self) -> str:
+        return self._profile.settings.get("gpu_resource", GPU)
 
     def _cache(self, submission: Submission) -> CachedFiles:
         directory = submission.runtime_zip.rpartition("/")[0]

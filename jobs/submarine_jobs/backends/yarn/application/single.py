@@ -27,7 +27,7 @@ from submarine_jobs.backends.yarn.application.specification import (
 from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.inputs import container_names
-from submarine_jobs.model import Role
+from submarine_jobs.model import JobSpec, Role
 from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 
 TASK_SERVICE = "task"
@@ -78,6 +78,7 @@ def build(
     master, task = _sizes(plan.containers)
     if task is None:
         master_files.update(task_files)
+    topology = topology_variables(submission.spec, submission.spec.worker)
     tags = {TAG, tag_of(submission.agent.record.job_id), *added_tags(submission.spec)}
     return Application(
         name=submission.spec.name[:100],
@@ -86,11 +87,21 @@ def build(
         master=Master(
             resources=master,
             files=master_files,
-            env={"JDK_JAVA_OPTIONS": " ".join(jvm_options)},
+            env={
+                "JDK_JAVA_OPTIONS": " ".join(jvm_options),
+                **(topology if task is None else {}),
+            },
             script=script if task is None else "",
         ),
-        services={TASK_SERVICE: Service(task, task_files, script)} if task else {},
+        services={TASK_SERVICE: Service(task, task_files, script, env=topology)} if task else {},
     )
+
+
+def topology_variables(spec: JobSpec, role: Role) -> dict[str, str]:
+    """Return the variable by which the plugin of ``nvidia.com/gpu`` chooses a container's GPUs."""
+    if spec.gpu_topology is None or not role.resources.gpus:
+        return {}
+    return {"NVIDIA_TOPO_POLICY": spec.gpu_topology.upper()}
 
 
 def cached(submission: Submission, path: str, kind: str = FILE) -> File:

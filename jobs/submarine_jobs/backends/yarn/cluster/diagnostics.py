@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from submarine_runtime.protocol import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE, EndReason
 from submarine_runtime.translation import _, gettext_noop
+from submarine_runtime.yarn import GPU_RESOURCES
 
 _MAX_DETAIL = 300
 
@@ -269,7 +270,10 @@ def wait_reason(diagnostics: str, queue: str) -> str:
 
 
 #: Resource name of the scheduler -> displayed unit; the scarcest resource first.
-_UNITS = (("yarn.io/gpu", "GPUs"), ("memory", "MiB"), ("vCores", "vcores"))
+_UNITS = (
+    *((name, "GPUs") for name in GPU_RESOURCES),
+    *(("memory", "MiB"), ("vCores", "vcores")),
+)
 
 
 def _shortage(request: str = "", limit: str = "", used: str = "") -> str:

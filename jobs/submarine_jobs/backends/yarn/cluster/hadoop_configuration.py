@@ -16,6 +16,7 @@ from submarine_jobs.errors import NAME_CLUSTER, ConfigError
 from submarine_jobs.model import primary_of
 from submarine_jobs.storage import DEFAULT_PORTS
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import GPU_RESOURCES
 
 #: In the order in which Hadoop reads them; values of later files override earlier ones.
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
@@ -211,9 +212,10 @@ class HadoopConf:
         return frozenset(found)
 
     @property
-    def knows_gpus(self) -> bool:
-        """Whether the client's configuration names the resource type yarn.io/gpu."""
-        return "yarn.io/gpu" in self.words("yarn.resource-types")
+    def gpu_resources(self) -> tuple[str, ...]:
+        """The names of GPUs among the resource types of the client's configuration."""
+        known = self.words("yarn.resource-types")
+        return tuple(name for name in GPU_RESOURCES if name in known)
 
     @property
     def kerberos(self) -> bool:

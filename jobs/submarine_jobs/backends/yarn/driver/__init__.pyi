@@ -8,6 +8,12 @@ from .classpath import (
     yarn_command as yarn_command,
 )
 from .driver import Driver as Driver, stop_driver as stop_driver
+from .master_jar import (
+    FIRST_PAGE as FIRST_PAGE,
+    make_master_jar as make_master_jar,
+    with_first_page as with_first_page,
+    with_gpu_resource as with_gpu_resource,
+)
 from .process import read_running as read_running, stop_directory as stop_directory
 from .refusals import (
     NeverFitsError as NeverFitsError,

@@ -28,9 +28,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from submarine_jobs import concurrency
+from submarine_jobs.backends.yarn.driver.master_jar import FIRST_PAGE, make_master_jar
 from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.storage import Storage
+from submarine_runtime.yarn import GPU
 
 #: Name of the unpacked archive in the master's working directory.
 ARCHIVE_DIRECTORY = "am"
@@ -55,11 +57,19 @@ class MasterArchive:
         The JDK that builds the archive; nodes need the same version to use it.
     entries
         Hadoop's client class path, jars and configuration directories.
+    gpu_resource
+        Name of GPUs as a resource.
     """
 
     def __init__(
-        self, storage: Storage, directory: str, java: Path, entries: Sequence[str]
+        self,
+        storage: Storage,
+        directory: str,
+        java: Path,
+        entries: Sequence[str],
+        gpu_resource: str = GPU,
     ) -> None:
+        self._gpu_resource = gpu_resource
         self._storage = storage
         self._java = java
         self._jars = [e for e in entries if e.endswith(".jar")]
@@ -130,7 +140,7 @@ class MasterArchive:
         self._there = True
 
     def _digest(self) -> str:
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(FIRST_PAGE + self._gpu_resource.encode())
         for jar in [skein_jar(), *self._jars]:
             info = os.stat(jar)
             digest.update(f"{jar}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
@@ -143,7 +153,7 @@ class MasterArchive:
         """The tar: skein's jar, the archive, the JVM's arguments; times are kept when unpacked."""
         inside = scratch / ARCHIVE_DIRECTORY
         inside.mkdir()
-        shutil.copy(skein_jar(), inside / "skein.jar")
+        (inside / "skein.jar").write_bytes(make_master_jar(skein_jar(), self._gpu_resource))
         os.utime(inside / "skein.jar", (1_600_000_000, 1_600_000_000))
         names = files("submarine_jobs.backends.yarn").joinpath("master.classes.gz").read_bytes()
         (scratch / "classes").write_bytes(gzip.decompress(names))

@@ -36,6 +36,7 @@ from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import GPU
 
 T = TypeVar("T")
 PING_SECONDS = 5.0
@@ -66,6 +67,9 @@ class Driver:
         words = [str(self._conf.directory), java, user]
         if self._conf.kerberos:
             words.append(ticket_source(self._profile))
+        # The driver's classes name GPUs as the cluster does.
+        gpu_resource = self._profile.settings.get("gpu_resource", GPU)
+        words += [gpu_resource] if gpu_resource != GPU else []
         name = self._conf.fingerprint(*words)
         return self._profile.state_dir / "driver" / name
 

@@ -26,6 +26,7 @@ import psutil
 
 from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
+from submarine_jobs.backends.yarn.driver.master_jar import RESOURCE_CLASS, resource_class
 from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, skein_jar
 from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.backends.yarn.driver.tickets import TICKET_COPY, driver_tickets
@@ -36,6 +37,7 @@ from submarine_runtime.kerberos import TOKEN_FILE_VARIABLE
 from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import GPU
 
 
 def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
@@ -130,6 +132,11 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
     certificate, key = new_credentials()
     for name, data in (("skein.crt", certificate), ("skein.pem", key)):
         replace_file(directory / name, data, mode=0o600)
+    gpu_resource = profile.settings.get("gpu_resource", GPU)
+    if gpu_resource != GPU:
+        target = overlay / RESOURCE_CLASS
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(resource_class(skein_jar(), gpu_resource))
     empty = _empty_jar(directory)
     tickets = driver_tickets(profile, conf, directory)
     tickets.refresh()

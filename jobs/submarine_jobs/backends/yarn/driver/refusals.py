@@ -108,19 +108,19 @@ TABLE: tuple[Refusal, ...] = (
         gettext_noop("Name one of the queues below it with --queue."),
     ),
     _row(
-        r"yarn\.io/gpu.{0,40}(?:is not defined|not found|unknown)|Unknown resource.{0,40}gpu|"
-        r"ResourceNotFoundException",
+        r"(?:yarn\.io|nvidia\.com)/gpu.{0,40}(?:is not defined|not found|unknown)|"
+        r"Unknown resource.{0,40}gpu|ResourceNotFoundException",
         JobRefusedError,
         gettext_noop(
-            "The resource type yarn.io/gpu is not defined in the client's Hadoop configuration."
+            "The resource type of GPUs is not defined in the client's Hadoop configuration."
         ),
         gettext_noop(
             "Put resource-types.xml of the cluster beside core-site.xml, or ask for no GPU."
         ),
     ),
     _row(
-        r"Requested resource type=\[yarn\.io/gpu\].{0,400}?"
-        r"maximum (?:allowed )?allocation=<[^>]*yarn\.io/gpu: (\d+)",
+        r"Requested resource type=\[(?:yarn\.io|nvidia\.com)/gpu\].{0,400}?"
+        r"maximum (?:allowed )?allocation=<[^>]*(?:yarn\.io|nvidia\.com)/gpu: (\d+)",
         NeverFitsError,
         gettext_noop("The job asks for more GPUs than a container may have here ({0})."),
         gettext_noop("Ask for fewer GPUs with --gpu."),

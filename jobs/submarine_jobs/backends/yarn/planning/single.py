@@ -13,7 +13,16 @@ from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec
 from submarine_runtime.translation import _, ngettext
-from submarine_runtime.yarn import Queue, Size, find_queue, largest_node, nodes_of, queues_of
+from submarine_runtime.yarn import (
+    GPU,
+    Queue,
+    Size,
+    find_queue,
+    largest_node,
+    nodes_of,
+    offered_gpu_resource,
+    queues_of,
+)
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
 #: Measured: 171 to 181 MiB resident.
@@ -192,9 +201,9 @@ def size_errors(
     if wanted.gpus and not view.knows_gpus:
         return [
             _(
-                "The client's Hadoop configuration does not know yarn.io/gpu; put the cluster's "
+                "The client's Hadoop configuration does not know {name}; put the cluster's "
                 "resource-types.xml beside core-site.xml, or ask for no GPU."
-            )
+            ).format(name=offered_gpu_resource(view.nodes) or GPU)
         ]
     if wanted.gpus > node.gpus:
         most = (

@@ -16,6 +16,7 @@ from submarine_jobs.model import JobSpec
 from submarine_runtime.network import parse_port_range
 from submarine_runtime.protocol import AgentConfig, has_secrets, layout, to_json
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import GPU
 
 #: Time in which the program must create its Spark session, by default 100 s: inputs may be large.
 _SESSION_SECONDS = 7 * 86400
@@ -81,6 +82,7 @@ def spark_arguments(
     queue: str,
     proxy_user: str = "",
     loopback: bool = False,
+    gpu_resource: str = GPU,
 ) -> list[str]:
     """Return the arguments of spark-submit.
 
@@ -96,6 +98,8 @@ def spark_arguments(
         Queue of a spec that names none.
     loopback
         Whether all nodes are this machine, reached by 127.0.0.1.
+    gpu_resource
+        Name of GPUs as a resource of YARN.
 
     Raises
     ------
@@ -126,7 +130,7 @@ def spark_arguments(
         **request.conf,
         **_settings(submission, archive),
         **_interpreters(agent_python, agent.interpreter),
-        **_gpu_settings(spec),
+        **_gpu_settings(spec, gpu_resource),
         **{f"spark.executorEnv.{key}": value for key, value in agent.env.items()},
         "spark.executorEnv.PYTHONPATH": _python_path(agent.env, modules),
     }
@@ -172,7 +176,7 @@ def _interpreters(agent: str, program: str) -> dict[str, str]:
     return {"spark.pyspark.driver.python": agent, "spark.pyspark.python": program}
 
 
-def _gpu_settings(spec: JobSpec) -> Mapping[str, str]:
+def _gpu_settings(spec: JobSpec, gpu_resource: str) -> Mapping[str, str]:
     request = spec.spark
     assert request is not None
     found: dict[str, str] = {}
@@ -181,6 +185,8 @@ def _gpu_settings(spec: JobSpec) -> Mapping[str, str]:
         if gpus:
             found[f"spark.{role}.resource.gpu.amount"] = str(gpus)
             found[f"spark.{role}.resource.gpu.discoveryScript"] = f"./{_DISCOVERY}"
+    if found and gpu_resource != GPU:
+        found["spark.yarn.resourceGpuDeviceName"] = gpu_resource
     task = "spark.task.resource.gpu.amount"
     if request.resources.gpus and task not in request.conf:
         found[task] = "1"

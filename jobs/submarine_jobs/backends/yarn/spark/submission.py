@@ -34,6 +34,7 @@ from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import GPU
 
 #: Seconds for spark-submit: a JVM, an upload of 4 MB, and the answer of YARN.
 SUBMIT_SECONDS = 600.0
@@ -107,6 +108,7 @@ class SparkSubmitter:
                 queue=self.profile.queue or "default",
                 proxy_user=self.profile.proxy_user or "",
                 loopback=self.conf.on_loopback,
+                gpu_resource=self.profile.settings.get("gpu_resource", GPU),
             )
             return self._run(arguments, submission.agent.record.job_id)
 

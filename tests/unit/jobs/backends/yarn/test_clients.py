@@ -193,7 +193,17 @@ def test_configuration_with_high_availability(tmp_path: Path) -> None:
     assert conf.resourcemanagers == ["http://h1:8088", "http://h2:18088"]
     assert conf.webhdfs == ["http://nn1:9870", "http://nn2:9870"]
     assert not conf.on_loopback
-    assert not conf.knows_gpus
+    assert conf.gpu_resources == ()
+
+
+def test_the_resource_of_gpus_is_known_by_each_of_its_names(tmp_path: Path) -> None:
+    types = "x.io/fpga, nvidia.com/gpu, yarn.io/gpu"
+    conf = write_conf(
+        tmp_path,
+        core_site={"fs.defaultFS": "hdfs://nn:9820"},
+        yarn_site={"yarn.resource-types": types},
+    )
+    assert conf.gpu_resources == ("yarn.io/gpu", "nvidia.com/gpu")
 
 
 def test_the_driver_waits_for_a_failover_but_not_longer_than_the_timeout(tmp_path: Path) -> None:

@@ -14,7 +14,15 @@ from submarine_jobs.backends.yarn.planning import (
 )
 from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps
 from submarine_jobs.model import JobSpec, Localization, Resources, Role
-from submarine_runtime.yarn import find_queue, queues_of
+from submarine_runtime.yarn import (
+    GPU,
+    NVIDIA_GPU,
+    find_queue,
+    largest_node,
+    nodes_of,
+    offered_gpu_resource,
+    queues_of,
+)
 
 
 def gpu(value: int) -> dict[str, Any]:
@@ -220,3 +228,39 @@ def test_localization_is_checked(source: str, target: str, sentence: str) -> Non
     spec = JobSpec(name="x", backend="yarn", localization=(Localization(source, target),))
     view = ClusterView(CAPACITY, NODES, Steps(64, 64), True)
     assert sentence in make_plan(spec, view, "default").errors[0]
+
+
+def nodes_with(*offers: dict[str, int], state: str = "RUNNING") -> dict[str, Any]:
+    """An answer to ``/nodes`` of nodes that offer GPUs by these names."""
+    infos = [[{"name": k, "value": v} for k, v in offer.items()] for offer in offers]
+    totals = [
+        {"memory": 8192, "vCores": 8, "resourceInformations": {"resourceInformation": info}}
+        for info in infos
+    ]
+    return {"nodes": {"node": [{"state": state, "totalResource": total} for total in totals]}}
+
+
+@pytest.mark.parametrize(
+    ("offers", "name", "count"),
+    [
+        ([{GPU: 2}], GPU, 2),
+        ([{NVIDIA_GPU: 4}], NVIDIA_GPU, 4),
+        ([{GPU: 0, NVIDIA_GPU: 4}], NVIDIA_GPU, 4),
+        ([{GPU: 2, NVIDIA_GPU: 4}], GPU, 2),
+        ([{NVIDIA_GPU: 4}, {GPU: 1}], GPU, 4),
+        ([{"x.io/fpga": 3}], "", 0),
+    ],
+)
+def test_the_resource_of_gpus_is_the_one_that_nodes_offer(
+    offers: list[dict[str, int]], name: str, count: int
+) -> None:
+    answer = nodes_with(*offers)
+    assert offered_gpu_resource(answer) == name
+    assert largest_node(nodes_of(answer))[0].gpus == count
+    assert offered_gpu_resource(nodes_with(*offers, state="LOST")) == ""
+
+
+def test_an_unknown_resource_of_gpus_is_named() -> None:
+    found = plan(Resources(512, 1, 1), nodes=nodes_with({NVIDIA_GPU: 4}), knows_gpus=False)
+    (error,) = found.errors
+    assert "does not know nvidia.com/gpu" in error

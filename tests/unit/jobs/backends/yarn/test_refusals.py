@@ -39,7 +39,7 @@ CASES = [
     ),
     (
         PREFIX + "Resource 'yarn.io/gpu' is not defined",
-        "The resource type yarn.io/gpu is not defined in the client's Hadoop configuration.",
+        "The resource type of GPUs is not defined in the client's Hadoop configuration.",
     ),
     (
         PREFIX + 'Permission denied: user=root, access=WRITE, inode="/user":hdfs:supergroup:'
