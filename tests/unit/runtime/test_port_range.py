@@ -104,3 +104,4 @@ def test_a_coordinator_listens_again_at_its_port_after_a_connection(ports: str) 
 def test_the_page_on_yarn_listens_in_the_range(ports: str) -> None:
     page = PageServer(lambda host: bind_port(host, ports=ports), "127.0.0.1", None, lambda: b"")
     assert int(page.url.rstrip("/").rpartition(":")[2]) in parse_port_range(ports)
+    page._listener.close()
