@@ -16,7 +16,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import INTERRUPTED, TerminalFrontend, to_json
 from submarine_jobs.model import in_workflow_node
 from submarine_jobs.text import filter_for_terminal, printable
-from submarine_runtime.processes import native_calls
+from submarine_runtime.interpreter_exit import native_calls
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from submarine_data.remote.patterns import files_of
 from submarine_data.remote.range_reader import PATIENCE, Body, RangeReader, buffered
 from submarine_data.remote.waiting import watched
 from submarine_data.remote.webhdfs import file_entries, patiently
+from submarine_runtime.interpreter_exit import native_calls
 from submarine_runtime.kerberos import HDFS_TOKEN, container_tokens
-from submarine_runtime.processes import native_calls
 from submarine_runtime.protocol import core_settings, hdfs_settings
 from submarine_runtime.storage import Entry, NotFoundError, StoreError
 from submarine_runtime.translation import _

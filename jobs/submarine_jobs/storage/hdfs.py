@@ -29,7 +29,7 @@ from submarine_jobs.storage.client_calls import (
 )
 from submarine_jobs.storage.webhdfs import WebHdfsStorage, container_store
 from submarine_runtime.cluster_http import Access, simple_access
-from submarine_runtime.processes import native_calls
+from submarine_runtime.interpreter_exit import native_calls
 from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import Store, StoreError, WebHdfsStore
 from submarine_runtime.translation import _

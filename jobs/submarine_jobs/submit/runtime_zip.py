@@ -36,7 +36,7 @@ os._exit(status)
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 #: Directories with files that the agent copies beside the program: their byte code is not used.
-_COPIED = ("launcher", "shims")
+_COPIED = ("launcher", "shims", "values")
 #: Modules that few jobs load are compiled there (10 ms each): byte code is most of the zip.
 _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
@@ -46,14 +46,15 @@ _SOURCE_ONLY = frozenset(
         "coordinator/job_directory/job_outputs",
     )
 )
+_COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)
 #: A text in three quotes that begins a line, and with a word: the end of another text does not.
 _DOCSTRING = re.compile(rb'^( *)"""(?=[\w`*\'])(.*?)"""$', re.MULTILINE | re.DOTALL)
 
 
 #: Parts of the runtime that ``submarine_data`` imports.
 _DATA_MODULES = (
-    *("__init__.py", "backoff.py", "cluster_http.py", "files.py", "lazy.py", "protobuf.py"),
-    *("publication.py", "translation.py"),
+    *("__init__.py", "backoff.py", "cluster_http.py", "files.py", "interpreter_exit.py", "lazy.py"),
+    *("protobuf.py", "publication.py", "translation.py"),
     *("kerberos", "protocol", "snapshots", "storage"),
 )
 
@@ -138,12 +139,13 @@ def write_runtime_zip(directory: Path) -> Path:
 
 
 def without_docstrings(source: bytes) -> bytes:
-    """Return a module of the runtime without docstrings, and with the same line numbers.
+    """Return a module without docstrings and lines of comment, and with the same line numbers.
 
-    Tracebacks in containers show its lines; docstrings are a tenth of the archive. A docstring is
-    found by its form in this project, because a parser takes 0.3 s for all modules; a test compares
+    Tracebacks in containers show its lines; docstrings are a tenth of the archive. Both are found
+    by their form in this project, because a parser takes 0.3 s for all modules; a test compares
     the byte code.
     """
+    source = _COMMENT.sub(b"", source)
     return _DOCSTRING.sub(lambda found: found[1] + b'""' + b"\n" * found[2].count(b"\n"), source)
 
 

@@ -1,4 +1,4 @@
-"""Processes of this machine: usage, exits, and a guard that ends them with their parent."""
+"""Processes of this machine: resource usage, and a guard that ends them with their parent."""
 
 from submarine_runtime.lazy import lazy_exports
 

@@ -1,6 +1,5 @@
 from .guard import Guard as Guard, shell_on_a_pipe as shell_on_a_pipe
 from .identity import ProcessIdentity as ProcessIdentity
-from .interpreter_exit import native_calls as native_calls
 from .usage import (
     ProcessTree as ProcessTree,
     Usage as Usage,

@@ -57,9 +57,13 @@ def test_the_same_sources_give_the_same_bytes() -> None:
     assert len(first.data) < 5 << 18  # node managers keep it, but each brings it once
 
 
-def test_docstrings_are_left_out_and_lines_stay() -> None:
-    source = b'"""A module.\n\nIts second line.\n"""\n\ndef f():\n    """Of f."""\n    return 1\n'
-    assert without_docstrings(source) == b'""\n\n\n\n\ndef f():\n    ""\n    return 1\n'
+def test_docstrings_and_comments_are_left_out_and_lines_stay() -> None:
+    source = (
+        b'"""A module.\n\nIts second line.\n"""\n\ndef f():\n    """Of f."""\n    return 1  # b\n'
+    )
+    source += b"#: c\nx = '# d'\n"
+    shipped = b'""\n\n\n\n\ndef f():\n    ""\n    return 1  # b\n\nx = \'# d\'\n'
+    assert without_docstrings(source) == shipped
 
 
 def test_modules_without_docstrings_are_otherwise_the_same() -> None:

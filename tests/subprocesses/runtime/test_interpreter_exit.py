@@ -119,7 +119,7 @@ def test_command_keeps_its_exit_code_while_a_call_does_not_end(tmp_path: Path) -
 
 def test_no_call_starts_while_the_interpreter_exits(tmp_path: Path) -> None:
     late = """
-from submarine_runtime.processes import native_calls
+from submarine_runtime.interpreter_exit import native_calls
 native_calls.close()
 try:
     storage.read("/data")
