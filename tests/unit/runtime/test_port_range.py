@@ -14,8 +14,7 @@ from submarine_runtime.network import (
     range_listener,
 )
 from submarine_runtime.port import bind_port
-from submarine_runtime.yarn import OwnPage
-from submarine_runtime.yarn.page import PageServer
+from submarine_runtime.yarn import OwnPage, PageServer
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from submarine_jobs.backends.yarn.cluster import read_properties
 from submarine_jobs.doctor import (
     CHECKS,
     DoctorContext,
+    Fix,
     Result,
     Status,
     chosen_fixes,
@@ -24,7 +25,7 @@ from submarine_jobs.doctor import (
     menu,
     script_of,
 )
-from submarine_jobs.doctor.fixes import RECIPES, Fix, edit
+from submarine_jobs.doctor.fixes import RECIPES, edit
 from submarine_jobs.errors import UsageError
 
 QUEUE = "ml$(touch /tmp/owned)'"
