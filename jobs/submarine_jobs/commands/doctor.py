@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from submarine_jobs import doctor as checks
 from submarine_jobs.backends.yarn import driver
 from submarine_jobs.commands.grammar import (
     Verb,
@@ -166,9 +167,6 @@ def _write_fixes(
     context: DoctorContext, results: Sequence[Result], items: str | None, script: Path
 ) -> Outcome:
     """Show the findings that a script can fix, or write it for the chosen ones."""
-    # cost: `doctor --help` needs none of this.
-    from submarine_jobs import doctor as checks
-
     fixes = checks.fixes_of(context, results)
     if not fixes:
         return Outcome(_("There is no finding that a script can fix."), value={"fixes": []})
@@ -197,17 +195,14 @@ def _probe_nodes(
     frontend: Frontend, config: Config, listed: Sequence[str], *, everything: bool, yes: bool
 ) -> Outcome:
     """Run the probe on nodes of the cluster, and show a row for each."""
-    # cost: `doctor --help` needs none of this.
-    from submarine_jobs import doctor as probing
-
-    context = probing.DoctorContext(config.profile)
+    context = checks.DoctorContext(config.profile)
     if context.no_cluster:
         raise UsageError(
             _("--nodes needs a YARN cluster, and {why_not}.").format(why_not=context.no_cluster),
             _("Choose one with --profile."),
         )
-    known = probing.running_nodes(context)
-    chosen = probing.choose_nodes(known, listed, everything=everything)
+    known = checks.running_nodes(context)
+    chosen = checks.choose_nodes(known, listed, everything=everything)
     running = sum(one.running for one in known)
     if not chosen:
         raise ClusterError(_("The cluster has no running node."), _("Start the NodeManagers."))
@@ -219,19 +214,17 @@ def _probe_nodes(
         ).format(count=running)
         if not frontend.confirm(question):
             return Outcome(_("Nothing was run; --yes asks no question."), exit_code=JOB_FAILED)
-    rows = probing.probe_nodes(frontend.session(config), context, chosen, frontend.say)
-    cells = [tuple(one_line(cell) for cell in row) for row in probing.table_rows(rows)]
-    lines = [columns.text(probing.COLUMNS, cells)]
+    rows = checks.probe_nodes(frontend.session(config), context, chosen, frontend.say)
+    cells = [tuple(one_line(cell) for cell in row) for row in checks.table_rows(rows)]
+    lines = [columns.text(checks.COLUMNS, cells)]
     for row in rows:
         for sentence, fix in row.problems:
             lines.append(f"{row.status:<8} {one_line(row.node)}: {one_line(sentence)}")
             lines.append(f"{'':8} -> {one_line(fix)}")
     return Outcome(
-        text="\n".join([*lines, "", probing.summary(rows, running)]),
+        text="\n".join([*lines, "", checks.summary(rows, running)]),
         value={"profile": config.profile.name, "nodes": [row.to_json() for row in rows]},
-        exit_code=JOB_FAILED
-        if any(row.status is probing.Status.ERROR for row in rows)
-        else SUCCESS,
+        exit_code=JOB_FAILED if any(row.status is checks.Status.ERROR for row in rows) else SUCCESS,
     )
 
 

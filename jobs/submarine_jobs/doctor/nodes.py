@@ -156,23 +156,34 @@ def probe_nodes(
                 first=done + 1, last=done + len(asked), count=len(nodes)
             )
         )
-        try:
-            answers, why = _run(session, _with_roles(spec, batch), bundle)
-        except SubmarineError as exc:
-            if not rows:
-                raise
-            answers, why = {}, exc.message
-        for node in asked:
-            report = answers.get(node.name) or _only(answers, node, asked)
-            rows[node.name] = judge(node.name, report, why)
+        found, why = _try(session, _with_roles(spec, batch), bundle, first=not rows)
+        for group in batch:
+            answers = found
+            if len(batch) > 1 and any(not _answer(found, node, group) for node in group):
+                # Others had room earlier, and the job started without it.
+                answers, why = _try(session, _with_roles(spec, [group]), bundle)
+            for node in group:
+                rows[node.name] = judge(node.name, _answer(answers, node, group), why)
         done += len(asked)
     return [rows[node.name] for node in nodes]
 
 
-def _only(answers: Mapping[str, Any], node: Node, asked: Sequence[Node]) -> Any:
-    """Return the answer of a host with one NodeManager, whatever its port."""
-    if sum(other.host == node.host for other in asked) > 1:
-        return None
+def _try(
+    session: Session, spec: JobSpec, bundle: Bundle, *, first: bool = False
+) -> tuple[dict[str, Any], str]:
+    """Run a job; unless it is the first, a refusal is only the reason of missing reports."""
+    try:
+        return _run(session, spec, bundle)
+    except SubmarineError as exc:
+        if first:
+            raise
+        return {}, exc.message
+
+
+def _answer(answers: Mapping[str, Any], node: Node, group: Sequence[Node]) -> Any:
+    """Return the report of a node; that of a host with one NodeManager whatever its port."""
+    if node.name in answers or len(group) > 1:
+        return answers.get(node.name)
     return next((one for name, one in answers.items() if name.split(":")[0] == node.host), None)
 
 

@@ -10,11 +10,18 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from submarine_jobs.doctor import Status, choose_nodes, node_probe, summary, table_rows
+from submarine_jobs.doctor import (
+    Status,
+    choose_nodes,
+    node_probe,
+    nodes,
+    summary,
+    table_rows,
+)
 from submarine_jobs.doctor.nodes import _batches, judge, probes_at_once, read_report
 from submarine_jobs.errors import UsageError
 from submarine_runtime.yarn import Node, Size
@@ -75,6 +82,33 @@ def test_hosts_are_probed_in_batches_and_never_divided() -> None:
     sizes = [[len(group) for group in batch] for batch in _batches(groups, 2)]
     assert sizes == [[2], [1, 1], [1]]
     assert [len(batch) for batch in _batches(groups, 1)] == [1, 1, 1, 1]
+
+
+def test_a_node_without_an_answer_is_asked_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may only have had room later; the last one never has."""
+    asked: list[list[str]] = []
+
+    def run(_session: Any, spec: list[str], _bundle: Any) -> tuple[dict[str, Any], str]:
+        asked.append(spec)
+        late = {"n002": len(spec) == 1, "n003": False}
+        found = {f"{host}:7": good() for host in spec if late.get(host, True)}
+        return found, "No container came."
+
+    monkeypatch.setattr(nodes, "_bundle", lambda: None)
+    monkeypatch.setattr(nodes, "_spec", lambda *_: None)
+    monkeypatch.setattr(nodes, "_at_once", lambda *_: 4)
+    monkeypatch.setattr(
+        nodes, "_with_roles", lambda _spec, groups: [group[0].host for group in groups]
+    )
+    monkeypatch.setattr(nodes, "_run", run)
+    said: list[str] = []
+    rows = nodes.probe_nodes(cast(Any, None), cast(Any, None), hosts(6), said.append)
+    assert asked == [
+        ["n000", "n001", "n002", "n003"], ["n002"], ["n003"], ["n004", "n005"],
+    ]  # fmt: skip
+    assert [row.status.value for row in rows] == ["ok", "ok", "ok", "error", "ok", "ok"]
+    assert rows[3].problems[0][0] == "The node gave no answer: No container came."
+    assert said == ["Probing 1 to 4 of 6 nodes.", "Probing 5 to 6 of 6 nodes."]
 
 
 def good() -> dict[str, Any]:
