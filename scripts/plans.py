@@ -53,6 +53,7 @@ SHIPPED = (
     "kernel/submarine_kernel/remote/container",
     "kernel/submarine_kernel/notebook_server/container",
     "jobs/submarine_jobs/doctor/cuda_probe.py",
+    "jobs/submarine_jobs/doctor/node_probe.py",
 )
 LINT = Part(
     "lint",

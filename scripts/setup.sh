@@ -1,12 +1,13 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker]`. What is there already is left alone, and a second run is
+# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
 # Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
 # distributed jobs, `airflow` for our DAG files, `formats` and
 # `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
-# those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes. All but `java` and `chromium` need `python`.
+# those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes,
+# `ssh` for that of a tunnel. All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -328,6 +329,27 @@ setup_docker() {
   mv "$draft" "$place"
 }
 
+# An SSH server for the test of a tunnel, where none is installed.
+setup_ssh() {
+  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/ssh
+  if [ -d "$place" ] || [ -x /usr/sbin/sshd ]; then return 0; fi
+  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg >/dev/null 2>&1; then
+    echo "set-up: no apt-get here: the test of an SSH tunnel is skipped"
+    return 0
+  fi
+  echo "set-up: unpacking an SSH server into $place"
+  draft=$place.new
+  rm -rf "$draft"
+  mkdir -p "$draft/packages"
+  (
+    cd "$draft/packages"
+    apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq openssh-server libwrap0
+    for package in *.deb; do dpkg -x "$package" "$draft"; done
+  ) || fail "apt-get could not download openssh-server and libwrap0"
+  rm -r "$draft/packages"
+  mv "$draft" "$place"
+}
+
 unpack_docker() (
   unpack engine docker.io containerd runc || return 1
   version=$(apt-cache depends python3-minimal | sed -n 's/.*Depends: \(python3\.[0-9]*\)-minimal/\1/p')
@@ -357,10 +379,10 @@ unpack() (
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker)
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh)
     "setup_$part" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5 and docker" ;;
+    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker and ssh" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

@@ -430,6 +430,18 @@ class Minicluster:
             terminate([identity], grace=20)
         return self.start(progress=progress)
 
+    def reload(self, *names: str, progress: Progress = _silent) -> ClusterStatus:
+        """Kill daemons and start them with their configuration files as they are now.
+
+        ``start`` and ``restart`` write these files again.
+        """
+        for name in names:
+            self.kill(name)
+        with self._locked(progress):
+            saved = self.saved
+            Startup(self.layout, self._runner(saved), saved, progress).run()
+        return self.status()
+
     def _daemon(self, name: str) -> Daemon:
         daemons = {daemon.name: daemon for daemon in self._daemons(self.saved)}
         name = "nodemanager-0" if name == "nodemanager" else name

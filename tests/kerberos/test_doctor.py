@@ -223,3 +223,17 @@ def test_certificates(alice: User, kerberos_minicluster: Minicluster, tmp_path: 
     assert rejected["sentence"].startswith("The certificate of localhost:")
     assert "is not accepted: " in rejected["sentence"]
     assert rejected["fix"].startswith("Set ca_file to the certificates (PEM)")
+
+
+def test_nodes_are_probed_with_the_job_of_a_user(alice: User) -> None:
+    """The clock is read without a ticket, over HTTPS with the certificates of the cluster."""
+    done = alice.run("doctor", "--nodes", "--json")
+    assert done.returncode == 0, done.stderr
+    [row] = json.loads(done.stdout)["nodes"]
+    report = row["report"]
+    assert abs(report["clock"]["ahead"]) < 5, row
+    assert report["ports"]["closed"] == {}
+    assert report["names"]["address"] == "127.0.0.1"
+    done = alice.run("doctor", "--node-list", "nowhere")
+    assert done.returncode == 2
+    assert "There is no running node nowhere." in done.stderr

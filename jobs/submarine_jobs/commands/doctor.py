@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from submarine_jobs import doctor as checks
 from submarine_jobs.backends.yarn import driver
 from submarine_jobs.commands.grammar import (
     Verb,
@@ -17,7 +20,8 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.commands.run import click_type, run_option
 from submarine_jobs.config import load_config
-from submarine_jobs.errors import ConfigError, SubmarineError
+from submarine_jobs.display import columns
+from submarine_jobs.errors import ClusterError, ConfigError, SubmarineError, UsageError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.options import RoleOptions, RunOptions, count
 from submarine_jobs.text import one_line
@@ -29,9 +33,45 @@ if TYPE_CHECKING:
     from submarine_jobs.config import Config
     from submarine_jobs.doctor import DoctorContext, Result
 
+#: Default of ``--script``.
+_SCRIPT = "submarine-fix.sh"
+
 
 @click.command("doctor", cls=Verb, example=("doctor", "doctor --profile prod", "doctor --node"))
 @option("--node", is_flag=True, heading="Where", help="This machine is a node of the cluster.")
+@option(
+    "--nodes",
+    is_flag=True,
+    heading="Nodes of the cluster",
+    help="Run a small probe on the first 20 nodes, and show a table of them.",
+)
+@option(
+    "--node-list",
+    metavar="A,B",
+    heading="Nodes of the cluster",
+    help="Probe these nodes.",
+)
+@option(
+    "--all",
+    "everything",
+    is_flag=True,
+    heading="Nodes of the cluster",
+    help="Probe all nodes, after a question.",
+)
+@option("--yes", is_flag=True, heading="Nodes of the cluster", help="Do not ask.")
+@option(
+    "--fix",
+    is_flag=True,
+    heading="Fixes",
+    help="Number the findings that a shell script can fix.",
+)
+@option(
+    "--items",
+    metavar="N,M|all",
+    heading="Fixes",
+    help="Write the script for these numbers of --fix; it is not run.",
+)
+@option("--script", metavar="FILE", heading="Fixes", help=f"File of the script [{_SCRIPT}].")
 @option(
     "--stop-driver",
     is_flag=True,
@@ -58,6 +98,13 @@ def doctor(
     frontend: Frontend,
     /,
     node: bool,
+    nodes: bool,
+    node_list: str | None,
+    everything: bool,
+    yes: bool,
+    fix: bool,
+    items: str | None,
+    script: str | None,
     stop_driver: bool,
     workers: int,
     memory: int | None,
@@ -82,12 +129,19 @@ def doctor(
         config, refused = _without_refused_file(options), error
     if stop_driver:
         return _stop_driver(config)
+    if nodes or everything or node_list is not None:
+        listed = [name.strip() for name in (node_list or "").split(",") if name.strip()]
+        if node_list is not None and not listed:
+            raise UsageError(_("--node-list names no node."), _("Write --node-list A,B."))
+        return _probe_nodes(frontend, config, listed, everything=everything, yes=yes)
     roles = (RoleOptions("worker", workers),)
     requested = RunOptions(roles=roles, memory=memory, vcores=vcores, gpus=gpus)
     context = DoctorContext(config.profile, requested=requested)
     results = [_files(config, refused), *run_checks(context, CHECKS, node=node)]
     if context.on_yarn and not node:
         _remember(context, config)
+    if fix or items is not None:
+        return _write_fixes(context, results, items, Path(script or _SCRIPT))
     lines = result_lines(results)
     found = {status: sum(r.status is status for r in results) for status in Status}
     errors, warnings = found[Status.ERROR], found[Status.WARNING]
@@ -106,6 +160,71 @@ def doctor(
         text="\n".join(lines),
         value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
         exit_code=JOB_FAILED if errors else SUCCESS,
+    )
+
+
+def _write_fixes(
+    context: DoctorContext, results: Sequence[Result], items: str | None, script: Path
+) -> Outcome:
+    """Show the findings that a script can fix, or write it for the chosen ones."""
+    fixes = checks.fixes_of(context, results)
+    if not fixes:
+        return Outcome(_("There is no finding that a script can fix."), value={"fixes": []})
+    lines = checks.menu(fixes)
+    value = {"fixes": [{**one.result.to_json(), "machines": one.machines} for one in fixes]}
+    if items is None:
+        hint = _("Write a script with `submarine doctor --fix --items 1,2`, or --items all.")
+        return Outcome("\n".join([*lines, "", hint]), value=value)
+    chosen = checks.chosen_fixes(fixes, items)
+    try:
+        script.write_text(checks.script_of(chosen), encoding="utf-8")
+    except OSError as exc:
+        raise UsageError(
+            _("{script} cannot be written: {error}.").format(script=script, error=exc.strerror),
+            _("Name another file with --script."),
+        ) from exc
+    machines = dict.fromkeys(machine for one in chosen for machine in one.machines)
+    use = _("{script} is written, and nothing has been run. Read it, then run on each machine:")
+    lines = [use.format(script=script), ""]
+    lines += [f"    sh {shlex.quote(str(script))} dry-run {machine}" for machine in machines]
+    lines += ["", _("`apply` in place of `dry-run` runs the commands, `undo` takes them back.")]
+    return Outcome("\n".join(lines), value={**value, "script": str(script)})
+
+
+def _probe_nodes(
+    frontend: Frontend, config: Config, listed: Sequence[str], *, everything: bool, yes: bool
+) -> Outcome:
+    """Run the probe on nodes of the cluster, and show a row for each."""
+    context = checks.DoctorContext(config.profile)
+    if context.no_cluster:
+        raise UsageError(
+            _("--nodes needs a YARN cluster, and {why_not}.").format(why_not=context.no_cluster),
+            _("Choose one with --profile."),
+        )
+    known = checks.running_nodes(context)
+    chosen = checks.choose_nodes(known, listed, everything=everything)
+    running = sum(one.running for one in known)
+    if not chosen:
+        raise ClusterError(_("The cluster has no running node."), _("Start the NodeManagers."))
+    if everything and not listed and not yes:
+        question = ngettext(
+            "Run a probe on {count} node, in small groups?",
+            "Run a probe on {count} nodes, in small groups?",
+            running,
+        ).format(count=running)
+        if not frontend.confirm(question):
+            return Outcome(_("Nothing was run; --yes asks no question."), exit_code=JOB_FAILED)
+    rows = checks.probe_nodes(frontend.session(config), context, chosen, frontend.say)
+    cells = [tuple(one_line(cell) for cell in row) for row in checks.table_rows(rows)]
+    lines = [columns.text(checks.COLUMNS, cells)]
+    for row in rows:
+        for sentence, fix in row.problems:
+            lines.append(f"{row.status:<8} {one_line(row.node)}: {one_line(sentence)}")
+            lines.append(f"{'':8} -> {one_line(fix)}")
+    return Outcome(
+        text="\n".join([*lines, "", checks.summary(rows, running)]),
+        value={"profile": config.profile.name, "nodes": [row.to_json() for row in rows]},
+        exit_code=JOB_FAILED if any(row.status is checks.Status.ERROR for row in rows) else SUCCESS,
     )
 
 

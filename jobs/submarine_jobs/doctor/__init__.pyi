@@ -1,5 +1,21 @@
 from .checks import CHECKS as CHECKS
 from .context import DoctorContext as DoctorContext
+from .fixes import (
+    Fix as Fix,
+    chosen_fixes as chosen_fixes,
+    fixes_of as fixes_of,
+    menu as menu,
+    script_of as script_of,
+)
+from .nodes import (
+    COLUMNS as COLUMNS,
+    NodeRow as NodeRow,
+    choose_nodes as choose_nodes,
+    probe_nodes as probe_nodes,
+    running_nodes as running_nodes,
+    summary as summary,
+    table_rows as table_rows,
+)
 from .result import (
     Check as Check,
     Finding as Finding,

@@ -88,6 +88,16 @@ def cgroups(context: DoctorContext) -> Finding:
                 "ones need the kernel option systemd.unified_cgroup_hierarchy=0."
             ).format(prefix=_NM),
         )
+    if not used:
+        return warning(
+            _(
+                "This node offers GPUs, and YARN has no settings for cgroups, so no limit of "
+                "memory and CPU is enforced by the kernel."
+            ),
+            _("Operators: {prefix}.resource.memory.enabled and .cpu.enabled = true.").format(
+                prefix=_NM
+            ),
+        )
     kind = "v2" if unified else "v1"
     return ok(_("Cgroup {kind} is mounted, and YARN uses it.").format(kind=kind))
 

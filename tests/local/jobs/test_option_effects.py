@@ -649,6 +649,53 @@ for _extra in (
 ):
     row("doctor", _extra[0], *_extra, base="doctor --backend yarn", how=examined)
 row("doctor", "--node", base="doctor --backend local")
+
+
+def probed(*words: str) -> str:
+    """The nodes that the doctor would probe, of a cluster with 25."""
+    from submarine_jobs.doctor import DoctorContext, NodeRow
+    from submarine_runtime.yarn import Node, Size
+
+    none = Size()
+    known = [
+        Node(f"n{number}", f"n{number}:1", "/r", "RUNNING", (), none, none, none)
+        for number in range(10, 35)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DoctorContext, "on_yarn", True)
+        patch.setattr("submarine_jobs.doctor.checks.CHECKS", [])
+        patch.setattr("submarine_jobs.commands.doctor._remember", lambda *_: None)
+        patch.setattr("submarine_jobs.doctor.running_nodes", lambda _: known, raising=False)
+        patch.setattr(
+            "submarine_jobs.doctor.probe_nodes",
+            lambda _session, _context, nodes, _say: [NodeRow(node.name) for node in nodes],
+            raising=False,
+        )
+        return see(*words)
+
+
+row("doctor", "--nodes", base="doctor --backend yarn", how=probed)
+row("doctor", "--node-list", "--node-list", "n12,n30", base="doctor --backend yarn", how=probed)
+row("doctor", "--all", base="doctor --nodes --backend yarn", how=probed)
+row("doctor", "--yes", base="doctor --all --backend yarn", how=probed)
+
+
+def fixed(*words: str) -> str:
+    """The doctor's findings of a node that counts virtual memory, and what it writes."""
+    from submarine_jobs.doctor import Check, DoctorContext, warning
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DoctorContext, "on_yarn", True)
+        found = [Check("memory checks", lambda _: warning("Killed.", "Switch it off."))]
+        patch.setattr("submarine_jobs.doctor.checks.CHECKS", found)
+        patch.setattr("submarine_jobs.commands.doctor._remember", lambda *_: None)
+        return see(*words)
+
+
+_FIX = "doctor --backend yarn --fix --items all --script out/a.sh"
+row("doctor", "--fix", base="doctor --backend yarn", how=fixed)
+row("doctor", "--items", "--items", "1", base=_FIX.replace(" --items all", ""), how=fixed)
+row("doctor", "--script", "--script", "out/b.sh", base=_FIX, how=fixed)
 row("doctor", "--stop-driver")
 
 # Kernels, notebooks and the minicluster

@@ -213,6 +213,21 @@ def test_the_gang_starts_with_its_minimum_after_a_wait() -> None:
     assert sim.reason() is EndReason.SUCCEEDED
 
 
+@pytest.mark.parametrize("lacking", ["node0:0", "node2:0"])
+def test_roles_without_a_minimum_start_with_those_that_have_room(lacking: str) -> None:
+    """As the probes of ``doctor --nodes``: one role for each node, also without the first one."""
+    roles = [role(f"node{number}", 1, least=0) for number in range(3)]
+    sim = Simulation(orders(*roles, policy="fraction", gang_retries=0, gang_timeout=90.0))
+    sim.pending_requests.sort(key=lambda request: request[0] == lacking)
+    sim.capacity = 2
+    sim.run(lambda: len(sim.starts) == 2, 60)
+    assert lacking not in [member.task for member in sim.starts[0].members]
+    for agent in sim.agents.values():
+        sim.finish(agent, "succeeded")
+    sim.run(lambda: sim.ended, 60)
+    assert sim.reason() is EndReason.SUCCEEDED
+
+
 def test_roles_start_in_order() -> None:
     sim = Simulation(orders(role("worker", 2, after=["ps"]), role("ps", 1, kind="untracked")))
     sim.run(sim.all_running)

@@ -400,6 +400,11 @@ def test_cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "v2 only" in node.cgroups(context(tmp_path, yarn=wanted)).sentence
     told = {**wanted, f"{_NM}.linux-container-executor.cgroups.v2.enabled": "true"}
     assert node.cgroups(context(tmp_path, yarn=told)).status is Status.OK
+    gpus = {**told, f"{_NM}.resource.memory.enabled": "false"}
+    gpus[f"{_NM}.resource-plugins"] = "yarn.io/gpu"
+    found = node.cgroups(context(tmp_path, yarn=gpus))
+    assert found.status is Status.WARNING
+    assert "no settings for cgroups" in found.sentence
 
 
 def test_memory_checks_and_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""``submarine doctor`` on a running cluster."""
