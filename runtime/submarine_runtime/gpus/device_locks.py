@@ -231,7 +231,8 @@ class DeviceLocks:
         """
         deadline = time.monotonic() + TURN_SECONDS
         turns: list[int] = []
-        for place in (self._names, *self._directories):
+        places: list[_SocketNames | _Directory] = [self._names, *self._directories]
+        for place in places:
             while not place.take_turn(turns) and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
         return turns

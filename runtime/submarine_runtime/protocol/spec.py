@@ -17,6 +17,8 @@ SIDECAR_ROLES = ("tensorboard",)
 KERNEL_ROLE = "kernel"
 #: Role of the only task of a job that runs a notebook server in a container.
 NOTEBOOK_ROLE = "notebook"
+#: Kind of a Python environment that is in an image.
+_DOCKER = "docker:"
 KINDS = ("tracked", "untracked", "sidecar")
 #: Start of the command of a TensorBoard role; ``submarine_runtime.tensorboards`` implements it.
 TENSORBOARD_COMMAND = "submarine:tensorboard"
@@ -351,16 +353,19 @@ class JobSpec:
             return self.outputs
         return (*self.outputs, NamedOutput(MODEL_OUTPUT, uri))
 
+    def image_of(self, role: Role) -> str:
+        """Return the Docker image of a role; empty: no Docker."""
+        environment = role.python_env or self.python_env or ""
+        named = environment[len(_DOCKER) :] if environment.startswith(_DOCKER) else ""
+        return role.docker_image or named or self.docker_image or ""
+
     @property
     def distributed(self) -> bool:
         """Whether the job needs a coordinator: several tasks, or a feature that only it has."""
         role = self.roles[0]
-        constrained = role.node_label or role.nodes or role.racks or role.avoid or role.docker_image
-        docker = self.docker_image or any(
-            env and env.startswith("docker:") for env in (self.python_env, role.python_env)
-        )
+        constrained = role.node_label or role.nodes or role.racks or role.avoid
         features = self.max_restarts or role.kind != "tracked" or role.after
-        return self.task_count > 1 or bool(constrained or docker or features)
+        return self.task_count > 1 or bool(constrained or self.image_of(role) or features)
 
     def to_bytes(self) -> bytes:
         """Return canonical JSON: equal specs have equal bytes."""
