@@ -341,14 +341,20 @@ setup_ssh() {
   draft=$place.new
   rm -rf "$draft"
   mkdir -p "$draft/packages"
-  (
-    cd "$draft/packages"
-    apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq openssh-server libwrap0
-    for package in *.deb; do dpkg -x "$package" "$draft"; done
-  ) || fail "apt-get could not download openssh-server and libwrap0"
+  unpack_ssh || {
+    # The lists of packages may be older than the archive.
+    if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
+    unpack_ssh || fail "apt-get could not download openssh-server and libwrap0"
+  }
   rm -r "$draft/packages"
   mv "$draft" "$place"
 }
+
+unpack_ssh() (
+  cd "$draft/packages"
+  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq openssh-server libwrap0 || return 1
+  for package in *.deb; do dpkg -x "$package" "$draft"; done
+)
 
 unpack_docker() (
   unpack engine docker.io containerd runc || return 1

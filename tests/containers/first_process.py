@@ -64,8 +64,8 @@ def _prepare_files(readable: list[str]) -> None:
             keep.mkdir(parents=True)
             _call("mount", "--rbind", path, str(keep))
             kept.append((path, str(keep)))
-    for folder, mode in empty.items():
-        _call("mount", "-t", "tmpfs", "-o", f"mode={mode},size=6g", "tmpfs", folder)
+    for top, mode in empty.items():
+        _call("mount", "-t", "tmpfs", "-o", f"mode={mode},size=6g", "tmpfs", top)
     for path, kept_at in kept:
         Path(path).mkdir(parents=True, exist_ok=True)
         _call("mount", "--rbind", kept_at, path)

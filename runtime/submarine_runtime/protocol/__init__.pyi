@@ -81,7 +81,6 @@ from .spec import (
     Resources as Resources,
     Role as Role,
     SparkRequest as SparkRequest,
-    docker_image_of as docker_image_of,
     has_secrets as has_secrets,
     is_tensorboard as is_tensorboard,
 )

@@ -19,6 +19,8 @@ KERNEL_ROLE = "kernel"
 NOTEBOOK_ROLE = "notebook"
 #: ``--gpu-topology``: how a node chooses several GPUs of a container.
 GPU_TOPOLOGIES = ("pack", "spread")
+#: Kind of a Python environment that is in an image.
+_DOCKER = "docker:"
 KINDS = ("tracked", "untracked", "sidecar")
 #: Start of the command of a TensorBoard role; ``submarine_runtime.tensorboards`` implements it.
 TENSORBOARD_COMMAND = "submarine:tensorboard"
@@ -95,12 +97,6 @@ class Role:
 def is_tensorboard(role: Role) -> bool:
     """Whether a role runs TensorBoard."""
     return (role.command or "").startswith(TENSORBOARD_COMMAND)
-
-
-def docker_image_of(spec: JobSpec, role: Role) -> str | None:
-    """Return the Docker image of a role's containers; None: no Docker."""
-    kind, _colon, image = (role.python_env or spec.python_env).partition(":")
-    return role.docker_image or (image if kind == "docker" else None) or spec.docker_image
 
 
 def has_secrets(spec: JobSpec, role: Role) -> bool:
@@ -362,16 +358,19 @@ class JobSpec:
             return self.outputs
         return (*self.outputs, NamedOutput(MODEL_OUTPUT, uri))
 
+    def image_of(self, role: Role) -> str:
+        """Return the Docker image of a role; empty: no Docker."""
+        environment = role.python_env or self.python_env or ""
+        named = environment[len(_DOCKER) :] if environment.startswith(_DOCKER) else ""
+        return role.docker_image or named or self.docker_image or ""
+
     @property
     def distributed(self) -> bool:
         """Whether the job needs a coordinator: several tasks, or a feature that only it has."""
         role = self.roles[0]
-        constrained = role.node_label or role.nodes or role.racks or role.avoid or role.docker_image
-        docker = self.docker_image or any(
-            env and env.startswith("docker:") for env in (self.python_env, role.python_env)
-        )
+        constrained = role.node_label or role.nodes or role.racks or role.avoid
         features = self.max_restarts or role.kind != "tracked" or role.after
-        return self.task_count > 1 or bool(constrained or docker or features)
+        return self.task_count > 1 or bool(constrained or self.image_of(role) or features)
 
     def to_bytes(self) -> bytes:
         """Return canonical JSON: equal specs have equal bytes."""

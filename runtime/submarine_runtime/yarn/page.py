@@ -21,7 +21,7 @@ from submarine_runtime.network import (
     peer_uid,
     remote_address,
 )
-from submarine_runtime.protocol import JobSpec, JobStore, docker_image_of
+from submarine_runtime.protocol import JobSpec, JobStore
 from submarine_runtime.translation import _
 from submarine_runtime.yarn.master import ApplicationMaster, MasterError
 from submarine_runtime.yarn.page_html import render_page
@@ -172,7 +172,7 @@ class PageThread:
         self._record, self._progress, self._report = record, progress, report
         self._listen = listen
         self._fixed = {
-            "images": {role.name: docker_image_of(spec, role) for role in spec.roles},
+            "images": {role.name: spec.image_of(role) or None for role in spec.roles},
             "file_browser": file_browser(store),
         }
         self._page, self._made = b"", float("-inf")

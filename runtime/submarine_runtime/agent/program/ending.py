@@ -23,6 +23,8 @@ _EXCEPTIONS = frozenset({"error", "import", "disk_full"})
 _EXECUTOR_MEMORY = re.compile(
     r"for exceeding (?:physical )?memory limits\. (.{1,20}) of (.{1,20}) physical"
 )
+#: In the error of a PyTorch DataLoader whose worker got SIGBUS.
+_BUS_ERROR = re.compile(r"killed by signal: Bus error|[Uu]nable to allocate shared memory|\(shm\)")
 _LAUNCHER_EXITS = frozenset({126, 127})
 
 
@@ -116,6 +118,8 @@ def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
         return EndReason.ADDRESS_IN_USE, facts.port_taken
     # Libraries may abort a process that is ending with an exception.
     raised = number == signal.SIGABRT and facts.kind in _EXCEPTIONS
+    if number == signal.SIGBUS and not raised:
+        return EndReason.KILLED_BY_SIGNAL, _shared_memory_sentence(signal_name(number))
     if number is not None and not raised:
         return EndReason.KILLED_BY_SIGNAL, _("Signal {number} ({number_signal_name}).").format(
             number=number, number_signal_name=signal_name(number)
@@ -134,7 +138,16 @@ def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
         ).format(used=lost[1], limit=lost[2])
     if facts.kind == "import" or _import_error(facts):
         return EndReason.IMPORT_ERROR, _sentence(facts)
+    if facts.failure and _BUS_ERROR.search(facts.failure.message):
+        return EndReason.PROGRAM_ERROR, _shared_memory_sentence(_sentence(facts))
     return EndReason.PROGRAM_ERROR, _sentence(facts)
+
+
+def _shared_memory_sentence(what: str) -> str:
+    return _(
+        "{what}: the shared memory in /dev/shm was probably full; use fewer or smaller batches in "
+        "worker processes, or a larger /dev/shm in the containers (docker_mounts)."
+    ).format(what=what.rstrip("."))
 
 
 def _sentence(facts: ProgramFacts) -> str:

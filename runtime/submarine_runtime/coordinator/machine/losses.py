@@ -96,7 +96,10 @@ def agent_lost(job: JobState, event: Event, now: float) -> None:
 
 
 def container_ended(job: JobState, event: Event, now: float) -> None:
-    """Handle ``gone``: a container has ended and writes nothing more."""
+    """Handle ``gone``: a container has ended and writes nothing more.
+
+    With ``retry`` false, a container whose agent never registered would end so again.
+    """
     seat = str(event["seat"])
     job.fences.pop(seat, None)
     job.release_deadlines.pop(seat, None)
@@ -118,7 +121,8 @@ def container_ended(job: JobState, event: Event, now: float) -> None:
         return
     reason = EndReason(event.get("reason") or EndReason.AGENT_LOST)
     detail = str(event.get("detail") or _("Its container ended."))
-    handle_fault(job, task, now, Outcome(reason, detail[:1000]))
+    retry = was is not Stage.REQUESTED or bool(event.get("retry", True))
+    handle_fault(job, task, now, Outcome(reason, detail[:1000]), retry)
 
 
 def request_refused(job: JobState, event: Event, now: float) -> None:

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from submarine_runtime.coordinator.placement.image_failure import image_failure
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
 from submarine_runtime.coordinator.record import SEATS_FILE, Journal
 from submarine_runtime.protocol import (
@@ -23,7 +24,7 @@ from submarine_runtime.protocol import (
     Role,
 )
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import application, import_skein
+from submarine_runtime.yarn import application, container_diagnostics, import_skein
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0
@@ -98,12 +99,31 @@ class YarnPlacer(Placer):
                 events.append({"type": "placed", "seat": seat, "node": node})
         return events
 
-    def _ending(self, state: str, item: Any) -> dict[str, str]:
+    def _ending(self, state: str, item: Any) -> dict[str, Any]:
         message = str(item.exit_message or "").strip()
         if self._was_preempted(message):
             detail = _("The scheduler preempted its container.")
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
-        return ending_of(state, message)
+        ending: dict[str, Any] = {**ending_of(state, message)}
+        if state == "FAILED" and ending["reason"] == EndReason.AGENT_LOST.value:
+            ending.update(self._image_failure(item))
+        return ending
+
+    def _image_failure(self, item: Any) -> dict[str, Any]:
+        """Return the ending of a container whose image did not run; empty for other endings.
+
+        skein's message is the same for all of them, so the NodeManager is asked.
+        """
+        spec = self._config.spec
+        roles = (role for role in spec.roles if role.name == item.service_name)
+        image = next(map(spec.image_of, roles), "")
+        if not image:
+            return {}
+        node, container = str(item.yarn_node_http_address), str(item.yarn_container_id)
+        detail = image_failure(image, container_diagnostics(node, container))
+        if not detail:
+            return {}
+        return {"reason": EndReason.LAUNCH_FAILED.value, "detail": detail, "retry": False}
 
     def _was_preempted(self, message: str) -> bool:
         """Whether YARN's message or a higher count of preempted containers shows a preemption."""

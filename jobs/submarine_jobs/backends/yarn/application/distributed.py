@@ -30,11 +30,15 @@ from submarine_jobs.backends.yarn.application.specification import (
 )
 from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
-from submarine_jobs.backends.yarn.planning import gang_of, least_of
+from submarine_jobs.backends.yarn.planning import RACK_NODES, gang_of, least_of
 from submarine_jobs.model import JobSpec, Role, check_image_name
-from submarine_runtime.protocol import docker_image_of, layout, to_json
+from submarine_runtime.protocol import layout, to_json
 from submarine_runtime.translation import _
 
+MOUNTS = "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS"
+NETWORK = "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the container
+_TMPFS = "YARN_CONTAINER_RUNTIME_DOCKER_TMPFS_MOUNTS"
 _SCRIPT = """\
 umask 077
 unset JDK_JAVA_OPTIONS
@@ -136,16 +140,24 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
         max_restarts=0,
         allow_failures=True,
         node_label=role.node_label or "",
-        nodes=list(role.nodes),
+        nodes=list(dict.fromkeys([*role.nodes, *_rack_nodes(submission, role)])),
         racks=list(role.racks),
         relax_locality=role.relax,
     )
 
 
+def _rack_nodes(submission: Submission, role: Role) -> list[str]:
+    """Return nodes of the role's racks: YARN delays requests for racks alone, often for ever.
+
+    A node is missing only if it registered after the plan; the request for the rack covers it.
+    """
+    return list(submission.plan.extra.get(RACK_NODES, {}).get(role.name, ()))
+
+
 def docker_image(spec: JobSpec, role: Role) -> str | None:
     """Return the Docker image of a role; None: no Docker."""
-    image = docker_image_of(spec, role)
-    return None if image is None else check_image_name(image)
+    image = spec.image_of(role)
+    return check_image_name(image) if image else None
 
 
 def docker_variables(spec: JobSpec, role: Role, more: Mapping[str, str]) -> dict[str, str]:
@@ -153,8 +165,13 @@ def docker_variables(spec: JobSpec, role: Role, more: Mapping[str, str]) -> dict
     image = docker_image(spec, role)
     if image is None:
         return {}
+    mounted = (entry.split(":")[1:2] for entry in more.get(MOUNTS, "").split(","))
+    # Docker's own has 64 MB, too little for the worker processes of a DataLoader. The memory counts
+    # for the container. YARN before 3.2 ignores the variable.
+    shared = {} if [_SHARED_MEMORY] in mounted else {_TMPFS: _SHARED_MEMORY}
     return {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": image,
+        **shared,
         **more,
     }

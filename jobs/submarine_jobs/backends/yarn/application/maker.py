@@ -175,8 +175,8 @@ class ApplicationMaker:
         """Return the Docker settings of the profile, as variables of YARN's runtime."""
         settings = self._profile.settings
         said = {
-            "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": settings.get("docker_mounts"),
-            "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": settings.get("docker_network"),
+            gangapplication.MOUNTS: settings.get("docker_mounts"),
+            gangapplication.NETWORK: settings.get("docker_network"),
         }
         return {name: value for name, value in said.items() if value}
 

@@ -1,4 +1,5 @@
 from .distributed import (
+    RACK_NODES as RACK_NODES,
     gang_of as gang_of,
     least_of as least_of,
     make_gang_plan as make_gang_plan,

@@ -26,6 +26,10 @@ from submarine_jobs.model import JobSpec, Role
 from submarine_runtime.translation import _, ngettext
 from submarine_runtime.yarn import Node, Queue, Size, find_queue, nodes_of, queues_of, total_size
 
+RACK_NODES = "rack_nodes"
+"""Key of `Plan.extra`: nodes of the racks of each role that names racks."""
+MAX_RACK_NODES = 200
+
 
 def total(parts: Iterable[tuple[Size, int]]) -> Size:
     """Return the sum of sizes, each multiplied by its number."""
@@ -106,8 +110,20 @@ def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan
         extra={
             "queue": queue.name if queue else name,
             "queues": [item.name for item in all_queues if item.leaf and item.running],
+            **_nodes_of_racks(spec, nodes),
         },
     )
+
+
+def _nodes_of_racks(spec: JobSpec, nodes: list[Node]) -> dict[str, Any]:
+    """Return the nodes of each role's racks, for the request: see `RACK_NODES`."""
+    hosts = {
+        role.name: sorted({node.host for node in nodes if node.rack in role.racks})
+        for role in spec.roles
+        if role.racks
+    }
+    limited = {name: found[:MAX_RACK_NODES] for name, found in hosts.items()}
+    return {RACK_NODES: limited} if limited else {}
 
 
 def _task_size(role: Role, view: ClusterView) -> Size:
