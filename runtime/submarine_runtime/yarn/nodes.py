@@ -43,7 +43,7 @@ class Node:
     total: Size
     used: Size
     free: Size
-    gpu_resources: tuple[str, ...]
+    gpu_resources: tuple[str, ...] = ()
 
     @property
     def running(self) -> bool:
