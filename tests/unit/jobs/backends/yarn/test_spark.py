@@ -117,6 +117,15 @@ def test_gpus_of_driver_and_executors_are_discovered_by_a_script() -> None:
     assert conf["spark.executor.resource.gpu.discoveryScript"] == "./submarine_gpus.sh"
     assert conf["spark.task.resource.gpu.amount"] == "1"
     assert value_of(words, "--files").endswith(",/tmp/d/submarine_gpus.sh")
+    assert "spark.yarn.resourceGpuDeviceName" not in conf
+
+
+def test_spark_requests_gpus_by_the_name_of_the_cluster() -> None:
+    made = submission("/j", SparkRequest(), gpus=1)
+    conf = settings_of(words_of(made, gpu_resource="nvidia.com/gpu"))
+    assert conf["spark.yarn.resourceGpuDeviceName"] == "nvidia.com/gpu"
+    without = settings_of(words_of(submission("/j", SparkRequest()), gpu_resource="nvidia.com/gpu"))
+    assert "spark.yarn.resourceGpuDeviceName" not in without
 
 
 def test_the_discovery_script_prints_the_devices_of_nvidia_smi(tmp_path: Path) -> None:
