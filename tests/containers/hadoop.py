@@ -83,6 +83,8 @@ def _core() -> Properties:
         "hadoop.user.group.static.mapping.overrides": (
             "hdfs=supergroup,hadoop;yarn=hadoop;mapred=hadoop;dr.who="
         ),
+        # Application masters need it too: they name the racks of the nodes that they request.
+        "net.topology.script.file.name": str(_BIN / "racks"),
         "ipc.client.connect.max.retries": "100",
         "ipc.client.connect.retry.interval": "200",
     }
@@ -327,9 +329,7 @@ class Hadoop:
             _write_set(LAYOUT.conf(name), {**self._common, "yarn-site": yarn})
         for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):
             (LAYOUT.root / "conf" / pages).mkdir(parents=True)
-        core = {**_core(), "net.topology.script.file.name": str(_BIN / "racks")}
-        own = {"core-site": core, "yarn-site": {**yarn, **_resourcemanager()}}
-        own["capacity-scheduler"] = _capacity()
+        own = {"yarn-site": {**yarn, **_resourcemanager()}, "capacity-scheduler": _capacity()}
         _write_set(LAYOUT.conf("resourcemanager"), {**self._common, **own})
 
     def _environment(self) -> dict[str, str]:

@@ -105,6 +105,7 @@ from submarine_runtime.yarn import (
 
 _ACLS = "yarn.acl.enable"
 _PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
+_RUNTIME = "YARN_CONTAINER_RUNTIME_TYPE"
 #: The link of ``cluster.applications``; the driver's agent does not know it.
 _SPARK_PAGE = "Spark page"
 #: Seconds to remove the files of a killed application on HDFS.
@@ -283,7 +284,30 @@ class YarnBackend(Backend):
                     name=NVIDIA_GPU
                 )
             )
-        return replace(plan, warnings=[*plan.warnings, *warnings])
+        return replace(
+            plan,
+            warnings=[*plan.warnings, *warnings],
+            errors=[*plan.errors, *self._runtime_errors(spec)],
+        )
+
+    def _runtime_errors(self, spec: JobSpec) -> list[str]:
+        """Return why the container runtime that is requested cannot run the job."""
+        if spec.env.get(_RUNTIME) == "runc":
+            return [
+                _(
+                    "--env {variable}=runc: runC images are not supported. Name a Docker image "
+                    "with --docker_image."
+                ).format(variable=_RUNTIME)
+            ]
+        network = self.profile.settings.get("docker_network")
+        if network == "none" and any(spec.image_of(role) for role in spec.roles):
+            return [
+                _(
+                    "docker_network = none: the tasks of a job need a network to reach its "
+                    "coordinator and HDFS. Set it to host, or to a network of the nodes' Docker."
+                )
+            ]
+        return []
 
     def _spark_errors(self, spec: JobSpec) -> list[str]:
         """Return why this machine cannot submit a Spark job."""
