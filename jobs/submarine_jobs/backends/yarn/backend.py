@@ -93,7 +93,7 @@ from submarine_jobs.storage import Storage, traversal
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import Node, smallest_memory
+from submarine_runtime.yarn import FRESH_LARGE, Node, smallest_memory
 
 _ACLS = "yarn.acl.enable"
 _PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
@@ -314,7 +314,7 @@ class YarnBackend(Backend):
 
     def nodes(self) -> Sequence[Node]:
         """Return the nodes of the cluster; a long list is up to a minute old."""
-        found: Sequence[Node] = self.waits.cache.get(NODES)
+        found: Sequence[Node] = self.waits.cache.get(NODES, FRESH_LARGE)
         return found
 
     def active_jobs(self) -> Collection[str] | None:
@@ -329,7 +329,7 @@ class YarnBackend(Backend):
         """
         cache = self.waits.cache
         cache.mark_viewed()
-        scheduler, nodes = cache.get(SCHEDULER), self.nodes()
+        scheduler, nodes = cache.get(SCHEDULER), cache.get(NODES)
         polled = not cache.is_old(APPS, times=3)
         return overview_of(scheduler, nodes, cache.latest(APPS) if polled else cache.get(APPS))
 
