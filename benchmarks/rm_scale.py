@@ -5,10 +5,10 @@ again after ``simulated_nodes.py`` has added NodeManagers and applications to th
 ResourceManager. The ratio of both is printed with the requests and bytes of each action.
 
 Then 12 containers start each second on simulated nodes, and the jobs panel polls 200 of our
-applications. The CPU time of the ResourceManager is measured in turn without the panel, with it, and
-with it while one waiting job and the view of the cluster are on display. The difference of two
-such stretches is within the noise of a shared machine, so the share of the panel is calculated: CPU time
-of one poll, from a series without a pause, times polls a minute, over the CPU time without it.
+applications. The CPU time of the ResourceManager is measured in turn without the panel, with it,
+and with it while one waiting job and the view of the cluster are on display. The difference of two
+such stretches is within the noise of a shared machine, so the share of the panel is calculated: CPU
+time of one poll, from a series without a pause, times polls a minute, over the CPU time without it.
 
 Run: ``python benchmarks/rm_scale.py [--nodes N] [--applications N] [--gang N] [--json FILE]``
 """
