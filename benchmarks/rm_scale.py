@@ -5,10 +5,10 @@ again after ``simulated_nodes.py`` has added NodeManagers and applications to th
 ResourceManager. The ratio of both is printed with the requests and bytes of each action.
 
 Then 12 containers start each second on simulated nodes, and the jobs panel polls 200 of our
-applications while one waiting job and the view of the cluster are on display. The CPU time of the
-ResourceManager is measured with and without the panel in turn. The difference of two such stretches
-is within the noise of a shared machine, so the share of the panel is calculated: CPU time of one
-poll, from a series without a pause, times polls a minute, over the CPU time without the panel.
+applications. The CPU time of the ResourceManager is measured in turn without the panel, with it,
+and with it while one waiting job and the view of the cluster are on display. The difference of two
+such stretches is within the noise of a shared machine, so the share of the panel is calculated: CPU
+time of one poll, from a series without a pause, times polls a minute, over the CPU time without it.
 
 Run: ``python benchmarks/rm_scale.py [--nodes N] [--applications N] [--gang N] [--json FILE]``
 """
@@ -53,6 +53,7 @@ STARTS = 12
 #: Seconds between two polls of the panel while nothing changes.
 INTERVAL = 10.0
 _SERIES = 30
+WITHOUT = "without the panel"
 
 
 class Shell(Frontend):
@@ -134,28 +135,33 @@ class Bench:
         assert isinstance(found, YarnBackend)
         return found
 
-    def survey(self) -> Survey:
-        """Return a jobs panel whose page has been open for some polls."""
-        backend = self.backend()
-        found = Survey(backend.rm, backend.waits, backend.user)
-        for _ in range(5):
-            self.poll(found, backend)
-        return found
+    def panel(self, *, view: bool) -> Callable[[], None]:
+        """Return what polls the jobs panel as the server extension does, after some polls.
 
-    def poll(self, survey: Survey, backend: YarnBackend | None = None) -> None:
-        """Poll the panel as the server extension does."""
-        if backend is not None:
-            backend.overview()
-        found = survey.poll(self.handles, [self.waiting])
-        if len(found) != len(self.handles):
-            raise RuntimeError("a poll lacks jobs")
+        Parameters
+        ----------
+        view
+            Whether a waiting job and the view of the cluster are on display.
+        """
+        backend = self.backend()
+        survey = Survey(backend.rm, backend.waits, backend.user)
+
+        def poll() -> None:
+            if view:
+                backend.overview()
+            if len(survey.poll(self.handles, [self.waiting] * view)) != len(self.handles):
+                raise RuntimeError("a poll lacks jobs")
+
+        for _ in range(5):
+            poll()
+        return poll
 
     def actions(self, runs: int, gang: int) -> dict[str, Cost]:
         """Measure all actions."""
         spec = spec_of("plan", 2, self.scratch)
         needs = [ContainerRequest(2, 512, 1, 1)]
         words = ["run", "probe", "--dry-run", "--memory", "256M", "--worker_launch_cmd", "true"]
-        warm, panel = self.backend(), self.survey()
+        warm = self.backend()
         warm.plan(spec)
         found = {
             "doctor": self.cost(lambda: execute(["doctor"], Shell()), 1),
@@ -165,7 +171,8 @@ class Bench:
             "pending sentence": self.cost(
                 lambda: self.backend().waits.would_wait(needs, "default"), runs
             ),
-            "poll of the jobs panel": self.cost(lambda: self.poll(panel), 3 * runs),
+            "poll of the jobs panel": self.cost(self.panel(view=False), 3 * runs),
+            "poll with a wait and the cluster": self.cost(self.panel(view=True), 3 * runs),
         }
         if gang:
             name = f"gang of {gang}: first line in all"
@@ -210,15 +217,13 @@ def spec_of(name: str, count: int, out: Path) -> JobSpec:
 
 
 @contextmanager
-def panel_of(bench: Bench, interval: float) -> Iterator[None]:
-    """Poll the jobs panel in a thread."""
+def polls_of(panel: Callable[[], None]) -> Iterator[None]:
+    """Poll in a thread."""
     ended = threading.Event()
-    backend = bench.backend()
-    survey = Survey(backend.rm, backend.waits, backend.user)
 
     def polls() -> None:
-        while not ended.wait(interval):
-            bench.poll(survey, backend)
+        while not ended.wait(INTERVAL):
+            panel()
 
     thread = threading.Thread(target=polls, daemon=True)
     thread.start()
@@ -278,15 +283,14 @@ def measure(cluster: Minicluster, scratch: Path, options: argparse.Namespace) ->
         large = bench.actions(options.runs, options.gang)
         load.append(os.getloadavg()[0])
         stretches = measure_load(bench, starts, options)
-        one = bench.survey()
-        series = bench.cost(lambda: bench.poll(one), _SERIES)
+        series = bench.cost(bench.panel(view=False), _SERIES)
         load.append(os.getloadavg()[0])
     finally:
         starts.stop()
         nodes.stop()
         applications.close()
         stop_driver(backend.profile)
-    without = statistics.median(each["CPU seconds"] for each in stretches["without the panel"])
+    without = statistics.median(each["CPU seconds"] for each in stretches[WITHOUT])
     polls = 60 / INTERVAL
     return {
         "load average": load,
@@ -304,11 +308,13 @@ def measure_load(
     bench: Bench, starts: ContainerStarts, options: argparse.Namespace
 ) -> dict[str, list[dict[str, float]]]:
     """Measure the ResourceManager with and without the panel in turn."""
-    found: dict[str, list[dict[str, float]]] = {"without the panel": [], "with the panel": []}
+    panels = {"with the panel": bench.panel(view=False), "with a view": bench.panel(view=True)}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in (WITHOUT, *panels)}
     for _ in range(options.stretches):
-        found["without the panel"].append(load_of(bench, starts, options.seconds))
-        with panel_of(bench, INTERVAL):
-            found["with the panel"].append(load_of(bench, starts, options.seconds))
+        found[WITHOUT].append(load_of(bench, starts, options.seconds))
+        for name, panel in panels.items():
+            with polls_of(panel):
+                found[name].append(load_of(bench, starts, options.seconds))
     return found
 
 

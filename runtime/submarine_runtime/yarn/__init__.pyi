@@ -14,6 +14,7 @@ from .applications import (
 from .cluster_queries import (
     ALL_DETAILS as ALL_DETAILS,
     FRESH as FRESH,
+    FRESH_LARGE as FRESH_LARGE,
     REQUESTS_AND_TIMEOUTS as REQUESTS_AND_TIMEOUTS,
     applications_query as applications_query,
     lifetime as lifetime,

@@ -12,9 +12,10 @@ from submarine_runtime.yarn.queues import queues_of
 
 #: Maximum number of applications in the list of all users.
 MAX_APPLICATIONS = 300
-#: Seconds for which a response is reused: a short list, and one of more than ``LARGE`` entries.
-FRESH, FRESH_LARGE = 10.0, 60.0
-LARGE = 100
+#: Seconds for which a response is reused: a short list, and one of more entries than ``LARGE`` and
+#: ``HUGE``.
+FRESH, FRESH_LARGE, FRESH_HUGE = 10.0, 60.0, 300.0
+LARGE, HUGE = 100, 1000
 #: Fields of an application that take most of its bytes. Resources in use are listed without them.
 REQUESTS_AND_TIMEOUTS = "resourceRequests,timeouts"
 #: The same, and the resources in use by node label.
@@ -34,6 +35,8 @@ def lifetime(entries: Sequence[Any]) -> float:
     """Return the seconds for which a list is reused; none if it is empty."""
     if not entries:
         return 0.0
+    if len(entries) > HUGE:
+        return FRESH_HUGE
     return FRESH_LARGE if len(entries) > LARGE else FRESH
 
 

@@ -21,6 +21,7 @@ from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
+from submarine_runtime.protocol import State
 from tests.cluster.jobs.training import check_result, process_of, program, until_step, workers
 from tests.submission import submitting
 from tests.waiting import until
@@ -85,6 +86,7 @@ def test_a_gang_of_twelve_outlives_a_node_a_minute(
     roles = workers(TASKS, spread=True)
     with submitting(own, backend="yarn", policy="all", framework="any") as submit:
         job = submit(source, "lost-nodes", roles=roles)
+        until(lambda: job.view().record.state is State.RUNNING, lambda: job.view().pending, 600)
         until_step(job, 10)
         for number in range(LOSSES):
             began = time.monotonic()

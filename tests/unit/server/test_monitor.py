@@ -84,7 +84,7 @@ def test_a_look_is_two_questions_whatever_the_number_of_jobs() -> None:
         cluster = Cluster(count)
         seen = survey(cluster).poll(handles(*range(count)))
         assert {found.stage for found in seen.values()} == {Stage.RUNNING}
-        assert cluster.asked == ["/apps", "/scheduler"]
+        assert cluster.asked == ["/apps"]
 
 
 def test_what_has_ended_is_asked_for_together_and_what_is_forgotten_once() -> None:
@@ -93,10 +93,10 @@ def test_what_has_ended_is_asked_for_together_and_what_is_forgotten_once() -> No
     seen = looks.poll(handles(0, 1, 2, 3, 4, 99))
     assert [seen[job(n)].stage for n in (0, 2, 4)] == [Stage.RUNNING, Stage.ENDED, Stage.ENDED]
     assert seen[job(99)].stage is Stage.UNKNOWN
-    assert cluster.asked == ["/apps", "/scheduler", "/apps", "/apps/application_1_0099"]
+    assert cluster.asked == ["/apps", "/apps", "/apps/application_1_0099"]
     cluster.asked.clear()
     assert looks.poll(handles(0, 1, 99))[job(99)].stage is Stage.UNKNOWN
-    assert cluster.asked == ["/apps", "/scheduler"]
+    assert cluster.asked == ["/apps"]
 
 
 def test_an_invalid_handle_is_harmless() -> None:

@@ -1,4 +1,4 @@
-"""What a poll asks a ResourceManager that answers by HTTP and counts: two questions, always."""
+"""What a poll asks a ResourceManager that answers by HTTP and counts: two questions at most."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_poll_is_two_questions_whatever_waits_on_display(
     for number in range(12):
         # As with pages that come and go: nothing, some that run, some that wait.
         seen, asked = polls.look([[], shown, shown[:10], shown][number % 4])
-        assert sum(asked.values()) == 2, (number, asked)
+        assert sum(asked.values()) <= (2 if number % 4 else 1), (number, asked)
         assert asked["/apps"] == 1
         assert Counter(found.stage for found in seen.values()) == {
             Stage.RUNNING: 200,
@@ -110,7 +110,7 @@ def test_a_wait_on_display_is_explained_within_a_few_polls(
     )
     # No viewer any more: nothing is requested that only an explanation needs.
     seen, asked = polls.look([])
-    assert asked == {"/apps": 1, "/scheduler": 1}
+    assert asked == {"/apps": 1}
     assert "gobbler" not in seen[waiting].pending
 
 
@@ -128,7 +128,7 @@ def test_ends_take_the_scheduler_s_place_and_cost_nothing_later(cluster: Any) ->
     assert cluster.asked == {"/apps": 2, "/apps/application_1_0000": 1}
     cluster.asked.clear()
     polls._survey.poll(handles)
-    assert cluster.asked == {"/apps": 1, "/scheduler": 1}
+    assert cluster.asked == {"/apps": 1}
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any)
         cluster.asked.clear()
         seen = polls._survey.poll(handles)
         assert {found.stage for found in seen.values()} == {Stage.RUNNING}
-        assert cluster.asked == {"/apps": 1, "/scheduler": 1}
+        assert cluster.asked == {"/apps": 1}
 
 
 @pytest.mark.slow

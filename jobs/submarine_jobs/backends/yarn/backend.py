@@ -95,6 +95,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import (
+    FRESH_LARGE,
     GPU,
     GPU_RESOURCES,
     NVIDIA_GPU,
@@ -380,7 +381,7 @@ class YarnBackend(Backend):
 
     def nodes(self) -> Sequence[Node]:
         """Return the nodes of the cluster; a long list is up to a minute old."""
-        found: Sequence[Node] = self.waits.cache.get(NODES)
+        found: Sequence[Node] = self.waits.cache.get(NODES, FRESH_LARGE)
         return found
 
     def active_jobs(self) -> Collection[str] | None:
@@ -395,7 +396,7 @@ class YarnBackend(Backend):
         """
         cache = self.waits.cache
         cache.mark_viewed()
-        scheduler, nodes = cache.get(SCHEDULER), self.nodes()
+        scheduler, nodes = cache.get(SCHEDULER), cache.get(NODES)
         polled = not cache.is_old(APPS, times=3)
         return overview_of(scheduler, nodes, cache.latest(APPS) if polled else cache.get(APPS))
 

@@ -1,8 +1,8 @@
-"""Poll all jobs of one user: two requests for each poll, independent of the number of jobs.
+"""Poll all jobs of one user: at most two requests for each poll, for any number of jobs.
 
 The first request lists the active applications of the user, or from time to time those of all
-users, to explain waits. The second reads the scheduler or, in turn with it, the ended applications
-of the jobs, or the nodes while waiting jobs are displayed.
+users, to explain waits. The second lists the ended applications of the jobs. While waiting jobs or
+the cluster are displayed, it reads the scheduler or the nodes in turn with that.
 """
 
 from __future__ import annotations
@@ -148,6 +148,8 @@ class Survey:
             for job_id, (identity, _) in requested.items()
             if identity not in apps and identity not in self._missing_since
         }
+        if not (waits or self._cache.viewed):
+            return self._ended(missing)
         nodes = waits and self._cache.is_old(NODES) and not self._scheduler_skipped
         # At most every second poll; the next poll reads the scheduler.
         skip_scheduler = self._cache.latest(SCHEDULER) is not None and not self._scheduler_skipped

@@ -24,7 +24,7 @@ SCHEDULER, NODES, APPS = "scheduler", "nodes", "apps"
 class ResponseCache:
     """Last responses on the scheduler, the nodes and the active applications of all users.
 
-    Nodes and applications are lists of parsed objects. A long list is requested once a minute.
+    Nodes and applications are lists of parsed objects. Long lists are requested more rarely.
     """
 
     def __init__(self, rm: ResourceManager) -> None:
@@ -55,8 +55,13 @@ class ResponseCache:
         self._responses[what] = time.monotonic(), seconds, response
         return response
 
-    def get(self, what: str) -> Any:
+    def get(self, what: str, most: float = float("inf")) -> Any:
         """Return a response that is not old; concurrent callers share it.
+
+        Parameters
+        ----------
+        most
+            Maximum age in seconds, in addition.
 
         Raises
         ------
@@ -64,7 +69,9 @@ class ResponseCache:
             If the ResourceManager does not answer.
         """
         with self._lock:
-            return self.refresh(what) if self.is_old(what) else self._responses[what][2]
+            if self.is_old(what) or time.monotonic() - self._responses[what][0] >= most:
+                return self.refresh(what)
+            return self._responses[what][2]
 
     def latest(self, what: str) -> Any:
         """Return the last response, of any age; None before the first request."""
