@@ -94,7 +94,7 @@ from submarine_jobs.storage import Storage, traversal
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import smallest_memory
+from submarine_runtime.yarn import queues_of, smallest_memory
 
 _ACLS = "yarn.acl.enable"
 _PROXY_PRIVILEGES = "yarn.resourcemanager.proxy-user-privileges.enabled"
@@ -230,7 +230,8 @@ class YarnBackend(Backend):
         self.identity.check_submission()
         self.keep_credentials()
         scheduler = self.rm.get("/scheduler")
-        steps = steps_of(self.conf, smallest_memory(scheduler))
+        fair = any(queue.fair for queue in queues_of(scheduler))
+        steps = steps_of(self.conf, smallest_memory(scheduler), fair=fair)
         checked = self.conf.get(_ACLS) == "true"
         user = self.user if checked else None
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
