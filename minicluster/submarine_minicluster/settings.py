@@ -19,7 +19,7 @@ _LIFETIMES = ("ticket_lifetime", "ticket_renewable", "token_renew_interval", "to
 PROTECTIONS = ("authentication", "integrity", "privacy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]{0,40})=(\d{1,3})\Z")
-_PROPERTY = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)=(.*)\Z")
+_PROPERTY = re.compile(r"([A-Za-z0-9][A-Za-z0-9_./-]*)=(.*)\Z")
 #: Files of Hadoop's properties by the first part of their names; others are in ``core-site.xml``.
 _SITES = {"dfs": "hdfs-site", "mapreduce": "mapred-site", "yarn": "yarn-site"}
 _MEMORY = re.compile(r"(\d+)\s*(?:([mg])i?b?)?\Z", re.IGNORECASE)
