@@ -13,8 +13,9 @@ from submarine_jobs.backends.yarn.planning import (
     ClusterView,
     make_gang_plan,
     make_plan,
+    steps_of,
 )
-from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps, steps_of
+from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps
 from submarine_jobs.model import JobSpec, Localization, Resources, Role
 from submarine_runtime.yarn import find_queue, queues_of
 
