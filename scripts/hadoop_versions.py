@@ -61,7 +61,8 @@ def _cell(passed: int, failed: list[str]) -> str:
 def cells_of(text: str) -> dict[Pair, str]:
     """Return the cells of the table of a page."""
     found = {}
-    for line in _table_of(text).splitlines()[2:]:
+    rows = [line for line in _table_of(text).splitlines() if line.startswith("|")]
+    for line in rows[2:]:
         cluster, same, newest = (cell.strip() for cell in line.strip("| ").split("|"))
         found[cluster, HADOOP_VERSIONS[-1]] = newest
         found[cluster, cluster] = same
@@ -81,7 +82,7 @@ def with_cells(text: str, cells: Mapping[Pair, str]) -> str:
         row = [version, *(known.get(pair, NOT_RUN) for pair in pairs)]
         lines.append(f"| {' | '.join(row)} |")
     before, begin, rest = text.partition(BEGIN)
-    return before + begin + "\n".join(lines) + "\n" + END + rest.partition(END)[2]
+    return before + begin + "\n".join(["", *lines, "", END]) + rest.partition(END)[2]
 
 
 def main(arguments: list[str]) -> int:

@@ -99,7 +99,11 @@ def hdfs_clients(settings: Mapping[str, str]) -> HdfsClients:
         for address, url in zip(rpc, web):
             if address and url:
                 found.web[address.lower()] = [f"{scheme}://{url}"]
-    authority = default[len("hdfs://") :] if default.startswith("hdfs://") else ""
+    for key, value in settings.items():
+        match = _MOUNT.match(key)
+        if match:
+            found.mounts.setdefault(match.group(1), {})[match.group(2) or ""] = value
+    authority = _authority(default, found.mounts)
     if authority and authority not in found.web:
         host = authority.partition(":")[0]
         address = settings.get(f"dfs.namenode.{scheme}-address", "")
@@ -108,11 +112,16 @@ def hdfs_clients(settings: Mapping[str, str]) -> HdfsClients:
             address = f"{host}:{port}"
         url = f"{scheme}://{address}" if address else default_web_url(host, settings)
         found.web[authority.lower()] = [url]
-    for key, value in settings.items():
-        match = _MOUNT.match(key)
-        if match:
-            found.mounts.setdefault(match.group(1), {})[match.group(2) or ""] = value
     return found
+
+
+def _authority(default: str, mounts: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the authority of the default file system; of viewfs, that of the users' homes."""
+    scheme, _colon, authority = default.partition("://")
+    if scheme == "viewfs":
+        links = mounts.get(authority, {})
+        default = links.get("/user") or links.get("") or ""
+    return default[len("hdfs://") :].partition("/")[0] if default.startswith("hdfs://") else ""
 
 
 def _words(text: str) -> list[str]:

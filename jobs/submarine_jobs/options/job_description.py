@@ -22,7 +22,14 @@ _MAX_BYTES = 1 << 20
 _MAX_TEXT = 60
 #: Resources of an experiment that ``--worker_resources`` names differently.
 _RESOURCES = {"cpu": "vcores", "nvidia.com/gpu": "gpu"}
-#: Keys whose effect the cluster or the program decides here, with the reason of the refusal.
+#: Part of a role without own options -> text of ``--role``.
+_ROLE_FORMS = {
+    "": "{role}={text}",
+    "resources": "{role},{text}",
+    "launch_cmd": "{role},cmd={text}",
+    "docker_image": "{role},image={text}",
+}
+#: Reasons why a key is refused.
 _PROGRAM = gettext_noop("copy the program with --program or --file, or put it into the image")
 _OF_THE_JOB = gettext_noop("write it below configs: it applies to all roles")
 
@@ -35,6 +42,7 @@ class _Reader:
     errors: list[tuple[int, str]] = field(default_factory=list)
 
     def refuse(self, node: yaml.Node, sentence: str) -> None:
+        """Add an error with the line of a node."""
         self.errors.append((node.start_mark.line + 1, sentence))
 
     def option(self, name: str, node: yaml.Node) -> None:
@@ -351,9 +359,7 @@ def _part(reader: _Reader, role: str, part: str, node: yaml.Node) -> None:
     if f"{role}_{part}" in ROLE_OPTIONS or (not part and role in ROLE_OPTIONS):
         reader.words += [f"--{role}_{part}" if part else f"--{role}", text]
         return
-    # Commas inside of an image or a number are refused by the option.
-    word = {"": "", "resources": "", "launch_cmd": "cmd=", "docker_image": "image="}[part]
-    reader.words += ["--role", f"{role}={text}" if not part else f"{role},{word}{text}"]
+    reader.words += ["--role", _ROLE_FORMS[part].format(role=role, text=text)]
 
 
 def _resource(amount: str) -> str:

@@ -83,6 +83,8 @@ class Storage(ABC):
     prefix: str
     #: Other prefixes of the same file system, such as ``webhdfs://host:port``; lower case.
     addresses: Collection[str] = ()
+    #: Returns the URI of a path or a ``viewfs://`` URI, where the default file system is viewfs.
+    mounted: Callable[[str], str | None] | None = None
 
     def url(self, path: str) -> str:
         """Return the URL of ``path``."""
@@ -94,6 +96,8 @@ class Storage(ABC):
         An absolute path without a scheme is in this file system. A user in the URI is ignored, as
         in Hadoop: requests use the user of the profile.
         """
+        if self.mounted is not None and uri.lower().startswith(("/", "viewfs://")):
+            uri = self.mounted(uri) or uri
         if uri.startswith("/"):
             return _normal(uri)
         scheme, colon, rest = uri.partition("://")

@@ -239,7 +239,8 @@ def _fair(raw: Mapping[str, Any], above: tuple[Queue, ...]) -> Iterator[Queue]:
     below = objects_in(raw, "childQueues", "queue")
     most = optional_size(raw.get("maxResources"))
     queue = Queue(
-        name=path.rpartition(".")[2],
+        # Queues of the same last name may exist, and the scheduler accepts no last name alone.
+        name=path[5:] if path.startswith("root.") else path,
         path=path,
         fair=True,
         leaf=not below,

@@ -101,6 +101,7 @@ from submarine_runtime.yarn import (
     NVIDIA_GPU,
     Node,
     offered_gpu_resource,
+    queues_of,
     smallest_memory,
 )
 
@@ -264,7 +265,8 @@ class YarnBackend(Backend):
         self.identity.check_submission()
         self.keep_credentials()
         scheduler = self.waits.cache.refresh(SCHEDULER)
-        steps = steps_of(self.conf, smallest_memory(scheduler))
+        fair = any(queue.fair for queue in queues_of(scheduler))
+        steps = steps_of(self.conf, smallest_memory(scheduler), fair=fair)
         checked = self.conf.get(_ACLS) == "true"
         user = self.user if checked else None
         nodes = self.nodes()

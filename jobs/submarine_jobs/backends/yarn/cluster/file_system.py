@@ -18,7 +18,7 @@ _NODES = "Hadoop:service=NameNode,name=NameNodeInfo"
 
 def default_file_system(profile: Profile, conf: HadoopConf, identity: Identity) -> Storage:
     """Return the storage of ``fs.defaultFS``."""
-    return hdfs_storage(
+    storage = hdfs_storage(
         conf.default_fs,
         conf_dir=conf.directory,
         webhdfs=conf.webhdfs,
@@ -29,6 +29,8 @@ def default_file_system(profile: Profile, conf: HadoopConf, identity: Identity) 
         timeout=profile.timeout,
         gateway=bool(conf.gateway),
     )
+    storage.mounted = conf.mounted if conf.is_view else None
+    return storage
 
 
 def other_file_system(

@@ -29,6 +29,8 @@ _ADDRESS_KEYS = {
 #: Hadoop's defaults: maximum lifetime of tokens in seconds, and renewal interval.
 _TOKEN_LIFETIME = 7 * 24 * 3600.0
 _RENEW_MILLISECONDS = 24 * 3600 * 1000
+#: Directory of the users' homes, whose HDFS has the job directories where viewfs is the default.
+_HOMES = "/user"
 _VARIABLE = re.compile(r"\$\{([^}${]+)\}")
 _MAX_SUBSTITUTIONS = 20
 _MAX_FILE = 8 << 20
@@ -83,14 +85,27 @@ class HadoopConf:
 
     @cached_property
     def default_fs(self) -> str:
-        """``hdfs://host:port`` or ``hdfs://nameservice``.
+        """``hdfs://host:port`` or ``hdfs://nameservice``; of viewfs, that of ``/user``.
 
         Raises
         ------
         ConfigError
-            If fs.defaultFS is not HDFS, which skein requires.
+            If fs.defaultFS is not HDFS, which skein requires, and no view of HDFS.
         """
         url = self.get("fs.defaultFS", "file:///").rstrip("/")
+        if self.is_view:
+            scheme, _colon, rest = (self.mounted(_HOMES) or "").partition("://")
+            if scheme != "hdfs" or not rest:
+                raise ConfigError(
+                    _(
+                        "fs.defaultFS in {directory} is {url}, and its mount table links {path} to "
+                        "no hdfs:// address."
+                    ).format(directory=self.directory / "core-site.xml", url=url, path=_HOMES),
+                    _("Add fs.viewfs.mounttable.{table}.link.{path}.").format(
+                        table=self._table, path=_HOMES
+                    ),
+                )
+            return f"hdfs://{rest.partition('/')[0]}"
         if not url.startswith("hdfs://"):
             raise ConfigError(
                 _("fs.defaultFS in {directory} is {url}.").format(
@@ -99,6 +114,25 @@ class HadoopConf:
                 _("Submarine needs an HDFS there, such as hdfs://namenode:8020."),
             )
         return url
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the default file system is a mount table of viewfs."""
+        return self.get("fs.defaultFS").startswith("viewfs://")
+
+    @property
+    def _table(self) -> str:
+        """The mount table of ``viewfs:///``."""
+        authority = self.get("fs.defaultFS").partition("://")[2].partition("/")[0]
+        return (authority if self.is_view else "") or "default"
+
+    @property
+    def default_changes(self) -> dict[str, str]:
+        """Settings with which a client of skein uses ``default_fs`` where viewfs is the default."""
+        if not self.is_view:
+            return {}
+        homes = (self.mounted(_HOMES) or "").removeprefix(self.default_fs).rstrip("/")
+        return {"fs.defaultFS": self.default_fs, "dfs.user.home.dir.prefix": homes or "/"}
 
     @property
     def resourcemanager_suffixes(self) -> list[str]:
@@ -162,9 +196,13 @@ class HadoopConf:
         return [f"{web}://{host}:{DEFAULT_PORTS['swebhdfs' if secure else 'webhdfs']}"]
 
     def mounted(self, uri: str) -> str | None:
-        """Return the URI that a ``viewfs://`` one means, by the longest link; None: no link."""
+        """Return the URI that a path or a ``viewfs://`` URI means; None: there is no link.
+
+        The longest link counts, as in Hadoop.
+        """
         table, _slash, rest = uri.partition("://")[2].partition("/")
-        path, key = f"/{rest}", f"fs.viewfs.mounttable.{table or 'default'}."
+        path = uri if uri.startswith("/") else f"/{rest}"
+        key = f"fs.viewfs.mounttable.{table or self._table}."
         links = {
             name.removeprefix(f"{key}link."): self.get(name)
             for name in self._values

@@ -52,6 +52,7 @@ def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
     give_up, retry, hdfs_retry = str(wait), 500, 1000
     changes = {
         "core-site.xml": {
+            **conf.default_changes,
             "ipc.client.connect.max.retries": "3",
             "ipc.client.connect.retry.interval": "300",
             "ipc.client.connect.max.retries.on.timeouts": "1",

@@ -48,10 +48,13 @@ class Steps:
         return -(-over // self.increment) * self.increment
 
 
-def steps_of(conf: HadoopConf, said: int | None) -> Steps:
-    """Return the rounding of sizes from the ResourceManager, or else from the client settings."""
+def steps_of(conf: HadoopConf, said: int | None, *, fair: bool = False) -> Steps:
+    """Return the rounding of sizes from the ResourceManager, or else from the client settings.
+
+    The fair scheduler has an increment of its own, the others use the minimum.
+    """
     minimum = said or int(conf.get("yarn.scheduler.minimum-allocation-mb", "1024") or 1024)
-    increment = int(conf.get("yarn.scheduler.increment-allocation-mb") or 0)
+    increment = int(conf.get("yarn.scheduler.increment-allocation-mb") or (1024 if fair else 0))
     return Steps(max(minimum, 1), max(increment or minimum, 1))
 
 
@@ -222,6 +225,7 @@ def size_errors(
     for limit, place in (
         (node, _("the largest node has")),
         (queue.maximum, _("the scheduler gives")),
+        (queue.most, _("queue {queue} may ever hold").format(queue=queue.name)),
     ):
         if limit is None or errors:
             continue

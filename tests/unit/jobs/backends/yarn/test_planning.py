@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.planning import (
     AGENT_MEMORY,
     ClusterView,
     make_gang_plan,
     make_plan,
+    steps_of,
 )
 from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps
 from submarine_jobs.model import JobSpec, Localization, Resources, Role
@@ -206,6 +209,25 @@ def test_the_fair_scheduler_is_understood() -> None:
     assert len(plan(Resources(512, 1), "ml", scheduler=FAIR).containers) == 1
     assert len(plan(Resources(3000, 1), "ml", scheduler=FAIR).containers) == 2
     assert "scheduler gives 4096" in plan(Resources(6000, 1), "ml", scheduler=FAIR).errors[0]
+
+
+def test_queues_of_the_fair_scheduler_have_their_path_as_name_and_a_maximum() -> None:
+    below = {"queueName": "root.research.vision", "maxResources": res(1536, 4)}
+    above = {"queueName": "root.research", "childQueues": {"queue": [below]}}
+    root = {"queueName": "root", "childQueues": {"queue": [above]}}
+    answer = {"scheduler": {"schedulerInfo": {"rootQueue": root}}}
+    assert [queue.name for queue in queues_of(answer)] == ["root", "research", "research.vision"]
+    assert find_queue(queues_of(answer), "vision") is None
+    assert plan(Resources(512, 1), "research.vision", scheduler=answer).errors == []
+    refused = plan(Resources(2048, 1), "root.research.vision", scheduler=answer).errors
+    assert "queue research.vision may ever hold 1536 MiB" in refused[0]
+
+
+def test_the_fair_scheduler_rounds_by_an_increment_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "core-site.xml").write_text("<configuration/>")
+    conf = HadoopConf(tmp_path)
+    assert steps_of(conf, 64).round(952) == 960
+    assert steps_of(conf, 64, fair=True).round(952) == 1024
 
 
 def test_queues_are_found_by_name_and_by_path() -> None:
