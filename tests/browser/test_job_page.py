@@ -95,7 +95,8 @@ def test_the_page_of_a_gang_at_its_tracking_url(
         page.set_viewport_size({"width": 1280, "height": 900})
         # A link leads to the log as YARN shows it.
         page.get_by_role("link", name="log").first.click()
-        expect(page.locator("pre").first).to_contain_text("alert(1)", timeout=TIMEOUT)
+        expect(page).to_have_url(re.compile(r"/node/containerlogs/container_"), timeout=TIMEOUT)
+        expect(page.locator("body")).to_contain_text("ps.log", timeout=TIMEOUT)
         assert dialogs == []
         go.touch()
         assert job.wait(180).state is State.SUCCEEDED

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import SecureWebHdfs
+from submarine_minicluster.hadoop import SecureWebHdfs, http_request
 from tests.kerberos.helpers import User
 from tests.waiting import until
 
@@ -61,7 +61,7 @@ RESOURCEMANAGER = {
         "/ws/v1/cluster/delegation-token?doAs=alice",
         {"renewer": "bob"},
     ),
-    "open the job's page": ("GET", "/proxy/{app}/?proxyapproved=true", None),
+    "open the job's page": ("GET", "/proxy/{app}/pages/job/?proxyapproved=true", None),
 }
 #: Name -> method, path of the job's port.
 PORT = {
@@ -206,6 +206,11 @@ def test_the_owner_opens_the_page(
 ) -> None:
     url = kerberos_minicluster.url("resourcemanager") + f"/proxy/{job.application}/"
     assert attempts.status("alice", "GET", url) in (200, 302)
+    alice = kerberos_minicluster.access("alice")
+    status, body, _kind = http_request("GET", f"{url}pages/job/", accept="text/html", access=alice)
+    assert status == 200
+    assert job.id.encode() in body
+    assert b'<td data-name="State" class="long"><span class="state RUNNING">' in body
 
 
 @pytest.mark.usefixtures("alone")

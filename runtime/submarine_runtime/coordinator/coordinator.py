@@ -252,6 +252,8 @@ class Coordinator:
         code = shutdown.finish()
         if page is not None:
             page.finish()
+            if code in (0, 1):  # The record is in the job directory.
+                page.unregister(self._config.log_server, code == 0)
         return code
 
     def _initial_values(

@@ -8,6 +8,7 @@ from .agent_config import (
     AgentConfig as AgentConfig,
     InputSource as InputSource,
     JobStore as JobStore,
+    LogServer as LogServer,
 )
 from .configuration_files import read_configuration as read_configuration
 from .coordinator_config import (

@@ -83,6 +83,22 @@ class JobStore:
         return self.authentication == "token"
 
 
+@dataclass
+class LogServer:
+    """The history server that shows aggregated logs, and the ResourceManagers' scheduler ports.
+
+    Parameters
+    ----------
+    url
+        ``yarn.log.server.url``; empty: there is none.
+    schedulers
+        ``host:port`` of each.
+    """
+
+    url: str = ""
+    schedulers: list[str] = field(default_factory=list)
+
+
 #: Variables that identify a container of a distributed job; the agent removes them from the
 #: program's environment. Plain words and ``host:port`` only, because skein does not quote.
 TASK_VARIABLE = "SUBMARINE_AGENT_TASK"
@@ -177,6 +193,8 @@ class AgentConfig:
         them; None: the agent decides by the devices that it sees.
     hdfs
         HDFS for the clients in the program.
+    log_server
+        For a task in the master's container.
     """
 
     spec: JobSpec
@@ -207,6 +225,7 @@ class AgentConfig:
     publish: tuple[NamedOutput, ...] = ()
     resourcemanagers: list[str] = field(default_factory=list)
     hdfs: HdfsClients = field(default_factory=HdfsClients)
+    log_server: LogServer = field(default_factory=LogServer)
     version: int = PROTOCOL_VERSION
 
     def of_role(self, role: Role) -> AgentConfig:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol.agent_config import JobStore, LogServer
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
 from submarine_runtime.protocol.spec import JobSpec, NamedOutput
@@ -53,6 +53,8 @@ class CoordinatorConfig:
         0: any free one; a restarted coordinator takes its old one from the journal.
     application_attempts
         Maximum number of attempts of the application (``max_attempts``).
+    log_server
+        Where YARN shows the text of the job after its end.
     """
 
     spec: JobSpec
@@ -79,5 +81,6 @@ class CoordinatorConfig:
     port_range: str = ""
     application_attempts: int = 2
     links: dict[str, str] = field(default_factory=dict)
+    log_server: LogServer = field(default_factory=LogServer)
     publish: tuple[NamedOutput, ...] = ()
     version: int = PROTOCOL_VERSION

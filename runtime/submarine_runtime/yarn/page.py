@@ -21,11 +21,13 @@ from submarine_runtime.network import (
     peer_uid,
     remote_address,
 )
-from submarine_runtime.protocol import JobSpec, JobStore
+from submarine_runtime.protocol import JobSpec, JobStore, LogServer
 from submarine_runtime.translation import _
+from submarine_runtime.yarn.container import write_log
 from submarine_runtime.yarn.master import ApplicationMaster, MasterError
 from submarine_runtime.yarn.page_html import render_page
 from submarine_runtime.yarn.page_text import write_text
+from submarine_runtime.yarn.unregistration import UnregistrationError, unregister
 
 #: The master shows the page as ``pages/ROUTE``; its first page opens it.
 ROUTE = "job"
@@ -176,6 +178,7 @@ class PageThread:
             "file_browser": file_browser(store),
         }
         self._page, self._made = b"", float("-inf")
+        self._has_text = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="yarn-page", daemon=True)
 
@@ -192,6 +195,15 @@ class PageThread:
         self._thread.join(END_SECONDS)
         with suppress(OSError, KeyError):  # A full disk does not change how the job ends.
             write_text(self._job())
+            self._has_text = True
+
+    def unregister(self, server: LogServer, succeeded: bool) -> None:
+        """Let the tracking URL lead to the text; the last action of the job, after its record."""
+        if self._has_text:
+            try:
+                unregister(server, succeeded, str(self._record().get("detail") or ""))
+            except UnregistrationError as error:
+                write_log(str(error))
 
     def page(self) -> bytes:
         """Return the page of a record of the last second."""

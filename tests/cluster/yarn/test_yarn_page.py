@@ -70,17 +70,17 @@ def page_with(session: Session, job: Job, condition: Callable[[str], bool]) -> s
 
 
 def kept_text(session: Session, job: Job) -> str:
-    """What YARN keeps of the page with the logs of the master's container."""
+    """What the tracking URL of an ended application shows: a text in the logs of its master."""
     backend: Any = session.backend()
     handle = backend.find(job.id)
     path = f"/apps/{handle['application_id']}"
-    logs = backend.rm.get(path)["app"]["amContainerLogs"]
     found: list[str] = []
 
     def kept() -> bool:
-        page = fetch(f"{logs}/submarine-job.txt/?start=0")
+        app = backend.rm.get(path)["app"]
+        page = fetch(app["trackingUrl"]) if app["state"] == "FINISHED" else ""
         found.append(page)
-        return job.id in page
+        return f"job_id: {job.id}" in page
 
     until(kept, "the text in the logs of the container", LIMIT)
     return found[-1]

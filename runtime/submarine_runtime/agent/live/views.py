@@ -90,6 +90,11 @@ class LiveViews:
         if self._page is not None:
             self._page.finish()
 
+    def unregister(self, succeeded: bool) -> None:
+        """Let YARN's tracking URL lead to the text of the page, if this is the last action."""
+        if self._page is not None:
+            self._page.unregister(self._config.log_server, succeeded)
+
     def finish_followers(self) -> None:
         """Let followers read to the end."""
         if self._requests is not None:

@@ -278,7 +278,9 @@ class SingleTaskAgent:
             write_log(f"the record of {self._config.record.job_id} could not be published: {exc}")
             return exc.exit_code
         self._views.finish_followers()
-        return 0 if ending.reason is EndReason.SUCCEEDED else 1
+        succeeded = ending.reason is EndReason.SUCCEEDED
+        self._views.unregister(succeeded)
+        return 0 if succeeded else 1
 
     def _check_collective(self, ending: Ending) -> Ending:
         """Warn or fail the job if it succeeded and its processes never used the rendezvous port."""

@@ -96,6 +96,8 @@ class ApplicationMaker:
             agent.resourcemanagers = list(self._conf.resourcemanagers)
         agent = replace(agent, store=self._store(submission, agent.store))
         python = self._agent_python(submission, None)
+        if not beside:
+            agent = replace(agent, log_server=self._conf.log_server)
         return application.build(
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(self._gpu_resource),
@@ -116,7 +118,9 @@ class ApplicationMaker:
         if orders is not None:
             store = self._store(submission, orders.store)
             urls = self._conf.resourcemanagers
-            orders = replace(orders, resourcemanagers=urls, store=store)
+            orders = replace(
+                orders, resourcemanagers=urls, store=store, log_server=self._conf.log_server
+            )
         python = {role.name: self._agent_python(submission, role) for role in submission.spec.roles}
         own = settings.get("coordinator_python")
         bring = own is None or coordinatorpython.INTERPRETER in python.values()

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from submarine_jobs.errors import NAME_CLUSTER, ConfigError
 from submarine_jobs.model import primary_of
 from submarine_jobs.storage import DEFAULT_PORTS
+from submarine_runtime.protocol import LogServer
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import GPU_RESOURCES
 
@@ -152,6 +153,16 @@ class HadoopConf:
             host = self.get(f"yarn.resourcemanager.hostname{suffix}", "0.0.0.0")  # noqa: S104
             urls.append(f"{scheme}://{self.get(key + suffix) or f'{host}:{port}'}")
         return urls
+
+    @property
+    def log_server(self) -> LogServer:
+        """The history server of aggregated logs, if there is one, and the scheduler ports."""
+        key, servers = "yarn.resourcemanager.scheduler.address", []
+        for suffix in self.resourcemanager_suffixes:
+            host = self.get(f"yarn.resourcemanager.hostname{suffix}", "0.0.0.0")  # noqa: S104
+            servers.append(self.get(key + suffix) or f"{host}:8030")
+        aggregated = self.get("yarn.log-aggregation-enable").lower() == "true"
+        return LogServer(self.get("yarn.log.server.url") if aggregated else "", servers)
 
     @property
     def node_scheme(self) -> str:

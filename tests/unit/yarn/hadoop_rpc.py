@@ -1,0 +1,117 @@
+"""A ResourceManager's scheduler port that takes one call: Hadoop's RPC with a token."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from submarine_runtime.kerberos import Token
+from submarine_runtime.protobuf import fields, varint
+
+NONCE = "bm9uY2U="
+
+
+class Scheduler:
+    """Answers as Hadoop does; the application is stored at the second request.
+
+    Parameters
+    ----------
+    error
+        Class of the exception with which each call is refused; empty: none.
+    """
+
+    def __init__(self, token: Token, *, qop: str = "auth", error: str = "") -> None:
+        self.requests: list[dict[int, Any]] = []
+        self._token, self._qop, self._error = token, qop, error
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _run(self) -> None:
+        with self._listener.accept()[0] as connection:
+            stream = connection.makefile("rwb")
+            assert stream.read(7) == b"hrpc\x09\x00\xdf"
+            for head, *messages in iter(lambda: self._read(stream), []):
+                answer = self._answer(dict(fields(head)), messages)
+                if answer is not None:
+                    stream.write(struct.pack(">I", len(answer)) + answer)
+                    stream.flush()
+
+    def _read(self, stream: Any) -> list[bytes]:
+        size = stream.read(4)
+        if len(size) < 4:
+            return []
+        return list(_parts(stream.read(*struct.unpack(">I", size))))
+
+    def _answer(self, head: dict[int, Any], messages: list[bytes]) -> bytes | None:
+        call = (head[3] >> 1) ^ -(head[3] & 1)
+        if call == -33:
+            return _response(self._sasl(dict(fields(messages[0]))))
+        if call == -3:
+            assert b"ApplicationMasterProtocolPB" in messages[0]
+            return None
+        if self._error:
+            return _delimited(_bytes(4, self._error.encode()) + b"\x10\x01")
+        assert dict(fields(messages[0]))[1] == b"finishApplicationMaster"
+        self.requests.append(dict(fields(messages[1])))
+        return _response(b"\x08" + bytes([len(self.requests) > 1]))
+
+    def _sasl(self, message: dict[int, Any]) -> bytes:
+        if message[2] == 1:
+            challenge = (
+                f'realm="default",nonce="{NONCE}",qop="{self._qop}",charset=utf-8,'
+                "algorithm=md5-sess"
+            ).encode()
+            other = _bytes(1, b"KERBEROS") + _bytes(2, b"GSSAPI")
+            token = b"".join(
+                (
+                    *(_bytes(1, b"TOKEN"), _bytes(2, b"DIGEST-MD5"), _bytes(3, b"")),
+                    *(_bytes(4, b"default"), _bytes(5, challenge)),
+                )
+            )
+            return b"\x10\x01" + _bytes(4, other) + _bytes(4, token)
+        assert message[2] == 2
+        valid = self._is_valid(message[3].decode())
+        return b"\x10\x00" if valid else b"\x10\x03"
+
+    def _is_valid(self, response: str) -> bool:
+        said = dict(re.findall(r'([a-z-]+)="?([^",]*)', response))
+        user, password = (
+            base64.b64encode(part).decode()
+            for part in (self._token.identifier, self._token.password)
+        )
+        secret = hashlib.md5(f"{user}:default:{password}".encode()).digest()
+        a1 = hashlib.md5(secret + f":{NONCE}:{said['cnonce']}".encode()).hexdigest()
+        a2 = hashlib.md5(b"AUTHENTICATE:/default").hexdigest()
+        text = f"{a1}:{NONCE}:{said['nc']}:{said['cnonce']}:auth:{a2}"
+        return said["response"] == hashlib.md5(text.encode()).hexdigest()
+
+
+def _parts(data: bytes) -> Iterator[bytes]:
+    place = 0
+    while place < len(data):
+        length, place = varint(data, place)
+        yield data[place : place + length]
+        place += length
+
+
+def _response(message: bytes) -> bytes:
+    return _delimited(b"\x08\x00\x10\x00") + _delimited(message)
+
+
+def _delimited(data: bytes) -> bytes:
+    size = len(data)
+    return (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + data
+
+
+def _bytes(number: int, data: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _delimited(data)

@@ -1,0 +1,94 @@
+"""The request that unregisters an application: its signature and its address."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from submarine_runtime.kerberos import Token, token_bytes
+from submarine_runtime.protocol import LogServer
+from submarine_runtime.yarn import UnregistrationError, unregister
+from submarine_runtime.yarn.unregistration import digest_response, text_address
+from tests.unit.yarn.hadoop_rpc import Scheduler
+
+ENVIRON = {"NM_HOST": "n1", "NM_PORT": "8041", "CONTAINER_ID": "container_1_1_01_1", "USER": "ada"}
+TOKEN = Token("", b"identifier", b"password", "YARN_AM_RM_TOKEN", "")
+
+
+def test_the_response_is_that_of_rfc_2831() -> None:
+    """Compared with the definition: the digest of user, password, nonces and address."""
+    challenge = 'realm="default",nonce="abc+/=",qop="auth",charset=utf-8,algorithm=md5-sess'
+    response = digest_response(TOKEN, challenge, "/default", "0123")
+    assert 'username="aWRlbnRpZmllcg=="' in response
+    assert 'realm="default",nonce="abc+/=",nc=00000001,cnonce="0123"' in response
+    assert 'digest-uri="/default"' in response
+    assert "response=07df1c0dc22da27270ea4f0b7a19f71d," in response
+
+
+def test_a_server_that_requires_protected_calls_is_refused() -> None:
+    with pytest.raises(ValueError, match="requires protected calls"):
+        digest_response(TOKEN, 'realm="default",nonce="x",qop="auth-conf"', "/default")
+
+
+def test_the_text_is_on_the_history_server() -> None:
+    address = text_address("http://jhs:19888/jobhistory/logs/", ENVIRON)
+    assert address == (
+        "http://jhs:19888/jobhistory/logs/n1:8041/container_1_1_01_1/container_1_1_01_1/ada/"
+        "submarine-job.txt/?start=0"
+    )
+
+
+@pytest.mark.parametrize("lacking", [*ENVIRON, "log server"])
+def test_without_one_of_its_parts_there_is_no_address(lacking: str) -> None:
+    environ = {name: value for name, value in ENVIRON.items() if name != lacking}
+    server = "" if lacking == "log server" else "http://jhs:19888/jobhistory/logs"
+    assert text_address(server, environ) == ""
+    assert text_address("file:///etc", ENVIRON) == ""
+
+
+@pytest.fixture
+def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the master's container."""
+    (tmp_path / "tokens").write_bytes(token_bytes([TOKEN]))
+    for name, value in {**ENVIRON, "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "tokens")}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("container")
+def test_the_application_ends_with_the_address_of_the_text() -> None:
+    scheduler = Scheduler(TOKEN)
+    with contextlib.closing(scheduler):
+        # The first ResourceManager is down.
+        server = LogServer("http://jhs/logs", ["127.0.0.1:1", scheduler.address])
+        unregister(server, succeeded=False, detail="It failed.")
+    assert len(scheduler.requests) == 2
+    request = scheduler.requests[0]
+    assert request[1] == b"It failed."
+    assert request[2].startswith(b"http://jhs/logs/n1:8041/container_1_1_01_1/")
+    assert request[3] == 2
+
+
+@pytest.mark.usefixtures("container")
+@pytest.mark.parametrize(
+    ("token", "changes", "reason"),
+    [
+        (TOKEN, {"qop": "auth-conf"}, "requires protected calls"),
+        (TOKEN, {"error": "org.x.StandbyException"}, "StandbyException"),
+        (replace(TOKEN, password=b"another"), {}, "refuses the token"),
+    ],
+)
+def test_a_refusal_is_one_sentence(token: Token, changes: dict[str, str], reason: str) -> None:
+    scheduler = Scheduler(token, **changes)
+    with contextlib.closing(scheduler), pytest.raises(UnregistrationError, match=reason):
+        unregister(LogServer("http://jhs/logs", [scheduler.address]), succeeded=True, detail="")
+    assert scheduler.requests == []
+
+
+def test_a_container_without_the_masters_token_does_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HADOOP_TOKEN_FILE_LOCATION", raising=False)
+    unregister(LogServer("http://jhs/logs", ["127.0.0.1:1"]), succeeded=True, detail="")
