@@ -15,8 +15,7 @@ SIZE = 200 << 20
 
 def load(number, batches):
     batch = SharedMemory(create=True, size=SIZE)
-    for start in range(0, SIZE, 1 << 20):
-        batch.buf[start] = number
+    batch.buf[:] = bytes([number]) * SIZE
     batches.put(batch.name)
     batch.close()
 
@@ -27,7 +26,7 @@ for worker in workers:
 read = []
 for worker in workers:
     batch = SharedMemory(batches.get())
-    read.append(batch.buf[SIZE - (1 << 20)])
+    read.append(batch.buf[SIZE - 1])
     batch.unlink()
     batch.close()
 print("batches", sorted(read))
@@ -37,8 +36,7 @@ import mmap, os
 file = os.open("/dev/shm/batch", os.O_RDWR | os.O_CREAT)
 os.ftruncate(file, 200 << 20)
 batch = mmap.mmap(file, 200 << 20)
-for start in range(0, 200 << 20, 1 << 20):
-    batch[start] = 1
+batch[:] = bytes(200 << 20)
 """
 
 
@@ -50,7 +48,9 @@ def test_worker_processes_share_large_batches(containers: Containers) -> None:
 def test_full_shared_memory_is_the_reason(containers: Containers) -> None:
     """A mount of the site replaces the shared memory of the job; here it has 64 MB."""
     containers.cell.run(["mkdir", "-p", "/srv/nm/shm"])
-    containers.cell.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=1777", "tmpfs", "/srv/nm/shm"])
+    containers.cell.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m,mode=1777", "tmpfs", "/srv/nm/shm"]
+    )
     mount = "docker_mounts=/srv/nm/shm:/dev/shm:rw"
     done = containers.run(_FILL, *_IMAGE, "--conf", mount, "--memory", "1G", check=False)
     assert done.status
