@@ -96,6 +96,7 @@ def test_the_request_to_yarn_has_the_label_and_the_image(tmp_path: Path) -> None
     assert {name: service.env[name] for name in service.env if "RUNTIME" in name} == {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "registry/kernel:1",
+        "YARN_CONTAINER_RUNTIME_DOCKER_TMPFS_MOUNTS": "/dev/shm",
         "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/etc/passwd:/etc/passwd:ro,/data:/data:rw",
         "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host",
     }

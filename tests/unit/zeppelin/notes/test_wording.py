@@ -85,7 +85,7 @@ def test_run_command_of_the_form() -> None:
     assert (worker.count, options.gpus, options.vcores, options.memory) == (3, 2, 2, 4096)
     assert worker.command == "python main.py --job-dir=%checkpoint_path%"
     assert worker.image == "tf:2"
-    assert "docker_network=host" in str(options.conf)
+    assert options.settings == {"docker_network": "host"}
     assert (ps.count, ps.memory, ps.command) == (2, 3072, "python main.py --ps")
     assert options.role("tensorboard") is not None
 

@@ -148,6 +148,7 @@ def test_the_skein_specification(tmp_path: Path) -> None:
     assert first.env == {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "registry/tf:2.16",
+        "YARN_CONTAINER_RUNTIME_DOCKER_TMPFS_MOUNTS": "/dev/shm",
         "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/etc/passwd:/etc/passwd:ro",
     }
     assert first.node_label == "fast"
