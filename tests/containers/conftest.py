@@ -83,6 +83,12 @@ class Containers:
         command = [str(LAYOUT.bin / "yarn"), *words]
         return self.cell.run(command, user=user, env=self._environment, check=False).stdout
 
+    def hdfs(self, *words: str, user: str = "alice") -> str:
+        """Call Hadoop's command `hdfs`, and return its output."""
+        return self.cell.run(
+            [str(LAYOUT.bin / "hdfs"), *words], user=user, env=self._environment
+        ).stdout
+
     def submarine(
         self, *words: str, user: str = "alice", check: bool = True, **variables: str
     ) -> tuple[int, str]:

@@ -60,15 +60,15 @@ def _prepare_files(readable: list[str]) -> None:
         if hidden is not None:
             empty.setdefault(hidden, "755")
         if any(Path(path).is_relative_to(folder) for folder in empty):
-            keep = Path(f"/run/keep/{number}")
-            keep.mkdir(parents=True)
-            _call("mount", "--rbind", path, str(keep))
-            kept.append((path, str(keep)))
+            place = f"/run/keep/{number}"
+            Path(place).mkdir(parents=True)
+            _call("mount", "--rbind", path, place)
+            kept.append((path, place))
     for top, mode in empty.items():
         _call("mount", "-t", "tmpfs", "-o", f"mode={mode},size=6g", "tmpfs", top)
-    for path, kept_at in kept:
+    for path, place in kept:
         Path(path).mkdir(parents=True, exist_ok=True)
-        _call("mount", "--rbind", kept_at, path)
+        _call("mount", "--rbind", place, path)
 
 
 def _closed(folder: Path) -> bool:

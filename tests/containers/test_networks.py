@@ -9,10 +9,14 @@ from tests.containers.hadoop import IMAGE
 
 _IMAGE = ("--docker_image", IMAGE)
 _SOURCE = """
-import os, socket, time
-print("address", socket.gethostbyname(socket.gethostname()))
+import socket, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    probe.connect(("10.77.0.1", 9))
+    print("address", probe.getsockname()[0])
 time.sleep(1)
 """
+#: The cell has no name server for the containers that do not have the network of the node.
+_NAMES = ("--conf", "docker_mounts=/etc/hosts:/etc/hosts:ro")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,7 @@ def test_network_that_the_node_does_not_allow_ends_the_job(containers: Container
     ("network", "prefix"), [("host", "10.77.0."), ("gang", "10.79.0."), ("bridge", "10.78.0.")]
 )
 def test_gang_runs_in_a_network(containers: Containers, network: str, prefix: str) -> None:
-    options = (*_IMAGE, "--worker", "2", "--conf", f"docker_network={network}")
-    done = containers.run(_SOURCE, *options)
+    network_options = ("--conf", f"docker_network={network}", *_NAMES)
+    done = containers.run(_SOURCE, *_IMAGE, "--worker", "2", *network_options)
     for index in range(2):
         assert f"address {prefix}" in containers.log(done, f"worker:{index}")

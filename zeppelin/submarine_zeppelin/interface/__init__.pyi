@@ -31,6 +31,7 @@ from .output_limits import (
 )
 from .properties import (
     AUTHENTICATION as AUTHENTICATION,
+    NETWORK as NETWORK,
     PROPERTIES as PROPERTIES,
     SESSION_KERNEL as SESSION_KERNEL,
     STOP as STOP,

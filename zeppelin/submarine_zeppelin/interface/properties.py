@@ -18,6 +18,8 @@ STOP, STOPS = "submarine.stop", ("cancel", "detach")
 AUTHENTICATION, _AUTHENTICATIONS = "zeppelin.submarine.auth.type", ("simple", "kerberos")
 #: Setting of the kernelspec with which sessions of notes run in containers.
 SESSION_KERNEL = "submarine.session.kernel"
+#: Setting of the network of Docker containers.
+NETWORK = "docker.container.network"
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
 
@@ -154,6 +156,11 @@ PROPERTIES = (
     Property("tf.worker.services.gpu", "0", _("GPUs of each worker."), "number"),
     Property(
         "tf.worker.services.docker.image", "", _("Docker image of the workers. Empty: no Docker.")
+    ),
+    Property(
+        NETWORK,
+        "",
+        _("Network of the Docker containers, such as host. Empty: the cluster's default."),
     ),
     Property(
         "tf.parameter.services.num",

@@ -45,7 +45,6 @@ IGNORED = frozenset(
         "submarine.hadoop.home",
         "DOCKER_HADOOP_HDFS_HOME",
         "DOCKER_JAVA_HOME",
-        "docker.container.network",
         "INTERPRETER_LAUNCH_MODE",
         "SUBMARINE_INTERPRETER_DOCKER_IMAGE",
         "yarn.webapp.http.address",

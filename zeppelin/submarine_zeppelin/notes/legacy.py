@@ -15,7 +15,13 @@ from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import Context, flag_property, number_property, text_property
+from submarine_zeppelin.interface import (
+    NETWORK,
+    Context,
+    flag_property,
+    number_property,
+    text_property,
+)
 
 DASHBOARD, USAGE, CLEAN = "DASHBOARD", "USAGE", "CLEAN"
 JOB_RUN, JOB_STOP = "JOB_RUN", "JOB_STOP"
@@ -180,6 +186,8 @@ def run_words(properties: Mapping[str, str], fields: FormFields, context: Contex
     words += _role("worker", "worker", properties, fields.worker_launch_cmd)[1:]
     if flag_property(properties, "tf.tensorboard.enable"):
         words.append("--tensorboard")
+    if network := text_property(properties, NETWORK):
+        words.append(f"--conf=docker_network={network}")
     return words
 
 

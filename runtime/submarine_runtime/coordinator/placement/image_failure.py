@@ -27,7 +27,7 @@ _NETWORK = re.compile(
 )
 _NO_COMMAND = re.compile(r"exit(?:ed with a non-zero exit)? code:? 127\b", re.IGNORECASE)
 #: Lines that say more than that Docker failed.
-_LINE = re.compile(r"^(?:Shell error output: |docker: )?(?:Error response from daemon: )?(.+)$")
+_LINE = re.compile(r"^(?:Shell error output: )?(?:docker: )?(?:Error response from daemon: )?(.+)$")
 _TEXT = re.compile(r"Shell error output: (.+)|Error response from daemon: (.+)|is not allowed")
 
 

@@ -137,6 +137,7 @@ def test_settings_of_the_group(tmp_path: Path) -> None:
         "tf.worker.services.num": FAILS,
         "yarn.webapp.http.address": CHANGES,
         "of.somebody.else": CHANGES,
+        "docker.container.network": RUNS,
         "machinelearing.distributed.enable": RUNS,
     }
 

@@ -59,6 +59,7 @@ def test_run_command_of_the_form() -> None:
         "tf.worker.services.num": "3",
         "tf.worker.services.gpu": "2",
         "tf.worker.services.docker.image": "tf:2",
+        "docker.container.network": "host",
         "tf.parameter.services.num": "2",
         "tf.parameter.services.memory": "3G",
         "tf.checkpoint.path": "hdfs:///user/${username}/ckpt/",
@@ -84,6 +85,7 @@ def test_run_command_of_the_form() -> None:
     assert (worker.count, options.gpus, options.vcores, options.memory) == (3, 2, 2, 4096)
     assert worker.command == "python main.py --job-dir=%checkpoint_path%"
     assert worker.image == "tf:2"
+    assert options.settings == {"docker_network": "host"}
     assert (ps.count, ps.memory, ps.command) == (2, 3072, "python main.py --ps")
     assert options.role("tensorboard") is not None
 
