@@ -19,7 +19,7 @@ from tests.containers.cell import REPOSITORY, Cell, missing
 from tests.containers.hadoop import LAYOUT
 
 _START_SECONDS = 240
-_JOB_SECONDS = 120
+_JOB_SECONDS = 240
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
