@@ -26,6 +26,7 @@ _LAUNCH = "Exception from container-launch.\nExit code: {code}\nShell error outp
         ),
         ("Container exited with a non-zero exit code 127.", "The image tf:2 has no python3"),
         (_LAUNCH.format(code=29, text="Feature docker is disabled"), "The node runs no Docker"),
+        ("ContainerExecutionException: Requested runtime not allowed.", "The node runs no Docker"),
         (
             _LAUNCH.format(code=-1, text="Disallowed network:  lab"),
             "The node does not allow the network",

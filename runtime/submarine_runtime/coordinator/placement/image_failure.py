@@ -10,6 +10,8 @@ import re
 from submarine_runtime.translation import _
 
 MAX_LINE = 200
+#: YARN's exception for a runtime that is not in ``allowed-runtimes``; only its log has it.
+NOT_ALLOWED = "Requested runtime not allowed."
 _RUNTIME = re.compile(
     r"runtime not allowed|docker (?:container )?runtime (?:is )?not (?:allowed|supported)|"
     r"feature docker is disabled|docker .*not enabled",

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from submarine_runtime.coordinator.placement.image_failure import image_failure
+from submarine_runtime.coordinator.placement.image_failure import NOT_ALLOWED, image_failure
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
 from submarine_runtime.coordinator.record import SEATS_FILE, Journal
 from submarine_runtime.protocol import (
@@ -120,7 +120,10 @@ class YarnPlacer(Placer):
         if not image:
             return {}
         node, container = str(item.yarn_node_http_address), str(item.yarn_container_id)
-        detail = image_failure(image, container_diagnostics(node, container))
+        text = container_diagnostics(node, container)
+        if not (text or item.exit_message):
+            text = NOT_ALLOWED  # A container that YARN rejects for its runtime has no text at all.
+        detail = image_failure(image, text)
         if not detail:
             return {}
         return {"reason": EndReason.LAUNCH_FAILED.value, "detail": detail, "retry": False}
