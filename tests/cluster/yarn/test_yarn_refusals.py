@@ -117,7 +117,7 @@ def test_gpus_without_their_resource_type(
     plan_errors = other.plan(submission.spec).errors
     assert "resource-types.xml" in plan_errors[0]
     try:
-        with pytest.raises(RefusedError, match=r"yarn\.io/gpu is not defined") as refused:
+        with pytest.raises(RefusedError, match="resource type of GPUs is not defined") as refused:
             other.submit(submission)
         no_java(refused.value)
     finally:
