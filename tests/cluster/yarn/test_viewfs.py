@@ -37,6 +37,7 @@ def view_of(default_fs: str) -> dict[str, str]:
         f"{TABLE}.link./user": f"{default_fs}/user",
         f"{TABLE}.link./data": f"{default_fs}{WAREHOUSE}",
         f"{TABLE}.link./tmp": f"{default_fs}/tmp",
+        f"{TABLE}.link./mr-history": f"{default_fs}/mr-history",
     }
 
 
