@@ -272,95 +272,75 @@ setup_frameworks() {
   setup_horovod
 }
 
-# MIT's KDC and libfaketime, unpacked from Debian's packages beside the cached Hadoop: nothing is
-# installed, and no kinit is on the PATH. Without apt, the tests that need them are skipped.
+# MIT's KDC and libfaketime; no kinit is on the PATH.
 setup_krb5() {
-  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/krb5
+  unpacked krb5 "MIT's KDC and libfaketime" "tests with MIT's KDC and a wrong clock are skipped"
+}
+
+# Docker's daemon and the files of a small image.
+setup_docker() {
+  unpacked docker "Docker and a small image" "tests with Docker images are skipped"
+}
+
+# An SSH server for the test of a tunnel, where none is installed.
+setup_ssh() {
+  [ -x /usr/sbin/sshd ] || unpacked ssh "an SSH server" "the test of an SSH tunnel is skipped"
+}
+
+# unpacked NAME WHAT SKIPPED: files of Debian's packages beside the cached Hadoop, by unpack_NAME in
+# a directory $draft: nothing is installed. Without apt, some tests are skipped.
+unpacked() {
+  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/$1
   [ ! -d "$place" ] || return 0
   if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg >/dev/null 2>&1; then
-    echo "set-up: no apt-get here: tests with MIT's KDC and a wrong clock are skipped"
+    echo "set-up: no apt-get here: $3"
     return 0
   fi
-  echo "set-up: unpacking MIT's KDC and libfaketime into $place"
+  echo "set-up: unpacking $2 into $place"
   draft=$place.new
   rm -rf "$draft"
-  mkdir -p "$draft/packages"
-  unpack_krb5 || {
+  mkdir -p "$draft"
+  "unpack_$1" || {
     # The lists of packages may be older than the archive.
     if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
-    unpack_krb5 || fail "apt-get could not download krb5-kdc, krb5-admin-server and libfaketime"
+    "unpack_$1" || fail "apt-get could not download the packages of $2"
   }
-  rm -r "$draft/packages"
   mv "$draft" "$place"
 }
 
+# download DIRECTORY PACKAGE...: unpack packages into a directory.
+download() (
+  target=$1
+  shift
+  mkdir -p "$target" "$draft/packages"
+  cd "$draft/packages"
+  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq "$@" || return 1
+  for package in *.deb; do dpkg -x "$package" "$target"; done
+  rm -r "$draft/packages"
+)
+
 # What is not installed, with its libraries; other dependencies are for the daemons' configuration.
 unpack_krb5() (
-  cd "$draft/packages"
   plan=$(apt-get install --simulate --no-install-recommends krb5-kdc krb5-admin-server libfaketime) ||
     return 1
   missing=$(echo "$plan" |
     sed -n 's/^Inst \([^ ]*\).*/\1/p' |
     grep -E '^(krb5-(kdc|admin-server)|lib(gssapi|krb5|k5crypto|gssrpc|kdb5|kadm5|verto|ev[0-9]|faketime).*)$') || return 0
   # shellcheck disable=SC2086
-  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq $missing || return 1
-  for package in *.deb; do dpkg -x "$package" "$draft"; done
+  download "$draft" $missing
 )
 
-# Docker's daemon and the files of a small image, unpacked from Debian's packages beside the cached
-# Hadoop: nothing is installed. Without apt, the tests of images are skipped.
-setup_docker() {
-  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/docker
-  [ ! -d "$place" ] || return 0
-  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-deb >/dev/null 2>&1; then
-    echo "set-up: no apt-get here: tests with Docker images are skipped"
-    return 0
-  fi
-  echo "set-up: unpacking Docker and a small image into $place"
-  draft=$place.new
-  rm -rf "$draft"
-  mkdir -p "$draft/packages/engine" "$draft/packages/image"
-  unpack_docker || {
-    # The lists of packages may be older than the archive.
-    if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
-    unpack_docker || fail "apt-get could not download docker.io, containerd, runc and the image's packages"
-  }
-  rm -r "$draft/packages"
-  mv "$draft" "$place"
-}
-
-# An SSH server for the test of a tunnel, where none is installed.
-setup_ssh() {
-  place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/ssh
-  if [ -d "$place" ] || [ -x /usr/sbin/sshd ]; then return 0; fi
-  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg >/dev/null 2>&1; then
-    echo "set-up: no apt-get here: the test of an SSH tunnel is skipped"
-    return 0
-  fi
-  echo "set-up: unpacking an SSH server into $place"
-  draft=$place.new
-  rm -rf "$draft"
-  mkdir -p "$draft/packages"
-  unpack_ssh || {
-    # The lists of packages may be older than the archive.
-    if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
-    unpack_ssh || fail "apt-get could not download openssh-server and libwrap0"
-  }
-  rm -r "$draft/packages"
-  mv "$draft" "$place"
-}
-
-unpack_ssh() (
-  cd "$draft/packages"
-  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq openssh-server libwrap0 || return 1
-  for package in *.deb; do dpkg -x "$package" "$draft"; done
-)
+unpack_ssh() { download "$draft" openssh-server libwrap0; }
 
 unpack_docker() (
-  unpack engine docker.io containerd runc || return 1
+  download "$draft/engine" docker.io containerd runc || return 1
   version=$(apt-cache depends python3-minimal | sed -n 's/.*Depends: \(python3\.[0-9]*\)-minimal/\1/p')
-  unpack image base-files bash dash coreutils findutils grep sed procps "$version-minimal" \
-    "lib$version-minimal" "lib$version-stdlib" || return 1
+  set -- base-files bash dash coreutils findutils grep sed procps "$version-minimal" \
+    "lib$version-minimal" "lib$version-stdlib"
+  # shellcheck disable=SC2046
+  download "$draft/image" "$@" $(apt-cache depends --recurse --no-recommends --no-suggests \
+    --no-conflicts --no-breaks --no-replaces --no-enhances "$@" |
+    grep -E '^(lib[a-z0-9.+-]*|zlib1g)$' | grep -v perl | sort -u) || return 1
   cd "$draft/image"
   rm -rf usr/share usr/lib/python3*/test usr/lib/python3*/ensurepip usr/lib/*/gconv
   ln -sf dash bin/sh
@@ -369,18 +349,6 @@ unpack_docker() (
   chmod 1777 tmp
   echo 'root:x:0:0:root:/:/bin/bash' >etc/passwd
   echo 'root:x:0:' >etc/group
-)
-
-# unpack NAME PACKAGE...: packages, with the libraries that they need, into a directory.
-unpack() (
-  name=$1
-  shift
-  cd "$draft/packages/$name"
-  [ "$name" = engine ] || set -- "$@" $(apt-cache depends --recurse --no-recommends --no-suggests \
-    --no-conflicts --no-breaks --no-replaces --no-enhances "$@" |
-    grep -E '^(lib[a-z0-9.+-]*|zlib1g)$' | grep -v perl | sort -u)
-  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq "$@" || return 1
-  for package in *.deb; do dpkg-deb -x "$package" "$draft/$name"; done
 )
 
 for part in "$@"; do
