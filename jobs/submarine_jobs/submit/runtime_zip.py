@@ -37,13 +37,14 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 #: Directories with files that the agent copies beside the program: their byte code is not used.
 _COPIED = ("launcher", "shims", "values")
-#: Modules that few jobs load are compiled there (10 ms each): byte code is most of the zip.
+#: Modules that few jobs load, or a job at its end, are compiled there (10 ms each): byte code is most
+#: of the zip.
 _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
-        "coordinator/job_directory/job_outputs",
+        *("coordinator/job_directory/job_outputs", "tensorboards/role", "yarn/unregistration"),
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)
