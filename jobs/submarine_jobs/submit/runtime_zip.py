@@ -37,8 +37,8 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 #: Directories with files that the agent copies beside the program: their byte code is not used.
 _COPIED = ("launcher", "shims", "values")
-#: Modules that few jobs load, or a job at its end, are compiled there (10 ms each): byte code is most
-#: of the zip.
+#: Modules that few jobs load, or a job at its end, are compiled there (10 ms each): byte code is
+#: most of the zip.
 _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
     for name in (
