@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import RefusedError
-from submarine_jobs.model import Profile, Resources, Role
-from submarine_minicluster import Minicluster, Settings
+from submarine_jobs.model import Resources, Role
+from submarine_minicluster import Settings
 from submarine_runtime.protocol import State
+from tests.cluster.own_cluster import own_cluster
 from tests.submission import make_job, submitting
 from tests.waiting import until
 
@@ -28,26 +26,12 @@ HOLD = "echo policy=$NVIDIA_TOPO_POLICY; while ! test -e '{go}'; do sleep 0.1; d
 @pytest.fixture(scope="module")
 def nvidia() -> Iterator[Session]:
     """A session on such a cluster; its nodes count devices that do not exist."""
-    parent = Path(tempfile.mkdtemp(prefix="submarine-test-"))
-    cluster = Minicluster("nvidia", parent=parent)
     properties = (
         "yarn.resource-types=nvidia.com/gpu",
         "yarn.nodemanager.resource-type.nvidia.com/gpu=4",
     )
-    try:
-        cluster.start(Settings(gpus=0, properties=properties))
-        environ = cluster.environ()
-        profile = Profile(
-            backend="yarn",
-            hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-            java_home=Path(environ["JAVA_HOME"]),
-            state_dir=parent / "state",
-        )
-        yield Session(profile)
-        stop_driver(profile)
-    finally:
-        cluster.stop()
-        shutil.rmtree(parent, ignore_errors=True)
+    with own_cluster("nvidia", Settings(gpus=0, properties=properties)) as (_cluster, session):
+        yield session
 
 
 def allocated(session: Session, job: Job) -> int:

@@ -7,8 +7,6 @@ and the seconds between two of them.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -17,12 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
-from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from submarine_runtime.protocol import State
 from tests.cluster.jobs.training import check_result, process_of, program, until_step, workers
+from tests.cluster.own_cluster import own_cluster
 from tests.submission import submitting
 from tests.waiting import until
 
@@ -39,30 +36,11 @@ pytestmark = [
 
 
 @pytest.fixture
-def twelve() -> Iterator[Minicluster]:
-    parent = Path(tempfile.mkdtemp(prefix="submarine-test-"))
-    cluster = Minicluster("twelve", parent=parent)
-    try:
-        # Room for two tasks on each: the others hold those of a lost node.
-        cluster.start(Settings(nodes=TASKS, memory_mb=1024, vcores=8, gpus=2, node_expiry=15))
-        yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(parent, ignore_errors=True)
-
-
-@pytest.fixture
-def own(twelve: Minicluster, tmp_path: Path) -> Iterator[Session]:
-    environ = twelve.environ()
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=tmp_path,
-        settings={"am_cds": "off"},
-    )
-    yield Session(profile)
-    stop_driver(profile)
+def twelve() -> Iterator[tuple[Minicluster, Session]]:
+    # Room for two tasks on each: the others hold those of a lost node.
+    settings = Settings(nodes=TASKS, memory_mb=1024, vcores=8, gpus=2, node_expiry=15)
+    with own_cluster("twelve", settings, am_cds="off") as found:
+        yield found
 
 
 def node_of(process: psutil.Process) -> str:
@@ -79,12 +57,13 @@ def restarted(job: Job, before: int) -> bool:
 
 
 def test_a_gang_of_twelve_outlives_a_node_a_minute(
-    twelve: Minicluster, own: Session, tmp_path: Path
+    twelve: tuple[Minicluster, Session], tmp_path: Path
 ) -> None:
+    cluster, session = twelve
     go, steps = tmp_path / "go", max(60, int(LOSSES * SECONDS / PAUSE))
     source = program(steps, PAUSE, hold=str(go))
     roles = workers(TASKS, spread=True)
-    with submitting(own, backend="yarn", policy="all", framework="any") as submit:
+    with submitting(session, backend="yarn", policy="all", framework="any") as submit:
         job = submit(source, "lost-nodes", roles=roles)
         until(lambda: job.view().record.state is State.RUNNING, lambda: job.view().pending, 600)
         until_step(job, 10)
@@ -98,9 +77,9 @@ def test_a_gang_of_twelve_outlives_a_node_a_minute(
                 if node_of(process_of(job, "agent", f"worker:{index}")) != master
             )
             lost = node_of(process_of(job, "agent", task))
-            twelve.fail_node(lost)
+            cluster.fail_node(lost)
             until(partial(restarted, job, restarts), f"a restart of a task of {lost}", 180)
-            twelve.start()
+            cluster.start()
             time.sleep(max(0.0, began + SECONDS - time.monotonic()))
         go.touch()
         job.wait(timeout=600)
