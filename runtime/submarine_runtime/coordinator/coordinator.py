@@ -252,8 +252,11 @@ class Coordinator:
         code = shutdown.finish()
         if page is not None:
             page.finish()
-            if code in (0, 1):  # The record is in the job directory.
-                page.unregister(self._config.log_server, code == 0)
+            # The record is in the job directory with these codes.
+            if code in (0, 1) and page.unregister(self._config.log_server, code == 0):
+                # With another code skein's master leaves its files on HDFS for a next attempt,
+                # which YARN no longer makes.
+                return 0
         return code
 
     def _initial_values(

@@ -197,13 +197,21 @@ class PageThread:
             write_text(self._job())
             self._has_text = True
 
-    def unregister(self, server: LogServer, succeeded: bool) -> None:
-        """Let the tracking URL lead to the text; the last action of the job, after its record."""
-        if self._has_text:
-            try:
-                unregister(server, succeeded, str(self._record().get("detail") or ""))
-            except UnregistrationError as error:
-                write_log(str(error))
+    def unregister(self, server: LogServer, succeeded: bool) -> bool:
+        """Let the tracking URL lead to the text; the last action of the job, after its record.
+
+        Returns
+        -------
+        bool
+            Whether the application has ended for YARN.
+        """
+        if not self._has_text:
+            return False
+        try:
+            return unregister(server, succeeded, str(self._record().get("detail") or ""))
+        except UnregistrationError as error:
+            write_log(str(error))
+            return False
 
     def page(self) -> bytes:
         """Return the page of a record of the last second."""

@@ -40,8 +40,8 @@ class UnregistrationError(Exception):
     """The application could not be unregistered; the message is one sentence."""
 
 
-def unregister(server: LogServer, succeeded: bool, detail: str) -> None:
-    """Unregister the application of this container, if it is the master's.
+def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
+    """Unregister the application of this container, if it is the master's; return whether it is.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> None:
     address = text_address(server.url, os.environ)
     tokens = TokenFile().find(_AMRM_TOKEN)
     if not address or not tokens:
-        return
+        return False
     request = _field(1, detail[:1000]) + _field(2, address)
     request += _field(3, _APP_SUCCEEDED if succeeded else _APP_FAILED)
     until, reason = time.monotonic() + LIMIT, ""
@@ -65,7 +65,7 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> None:
         try:
             with socket.create_connection((host, int(port)), CONNECT_SECONDS) as connection:
                 _finish(_Connection(connection, until), tokens[0], request, until)
-            return
+            return True
         except (OSError, ValueError, IndexError, struct.error) as exc:
             reason = str(exc)
     raise UnregistrationError(

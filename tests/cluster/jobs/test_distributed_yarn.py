@@ -151,6 +151,22 @@ def test_a_master_that_dies_is_started_again_with_the_same_orders(
     until_stage(backend, handle, Stage.ENDED)
 
 
+def test_a_failed_gang_leaves_no_files_of_skein(submit: Callable[..., Job]) -> None:
+    job = submit("raise SystemExit(3)", "fails", roles=(Role("worker", 2, SMALL),), policy="all")
+    assert job.wait(timeout=180).state is State.FAILED
+    backend = job.backend
+    assert isinstance(backend, YarnBackend)
+    application_id = str((job.handle or {})["application_id"])
+
+    def end() -> str:
+        app = backend.rm.get(f"/apps/{application_id}")["app"]
+        return str(app["finalStatus"]) if app["state"] in ("FINISHED", "FAILED") else ""
+
+    assert until(end, "the application's end") == "FAILED"
+    path = f"/user/{backend.user}/.skein/{application_id}"
+    until(lambda: job.directory.storage.stat(path) is None, "the master has deleted its files")
+
+
 def test_a_cancel_at_any_point_leaves_nothing(submit: Callable[..., Job]) -> None:
     """Two jobs at a time: the cluster has resources for two."""
     with ThreadPoolExecutor(2) as pool:
