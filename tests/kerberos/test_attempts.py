@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -144,8 +144,13 @@ def bob(kerberos_minicluster: Minicluster, tmp_path_factory: pytest.TempPathFact
 def job(alice: User, kerberos_minicluster: Minicluster) -> Iterator[Running]:
     started = alice.json("run", alice.file("sleeps.py", SLEEPS), "--memory", "256M")
     name = started["job_id"]
-    until(lambda: alice.json("show", name)["state"] == "RUNNING", "a running job", 180)
-    shown = alice.json("show", name)
+
+    def running() -> Any:
+        """The job, when its agent has published the task."""
+        seen = alice.json("show", name)
+        return seen if seen["state"] == "RUNNING" and seen["tasks"] else None
+
+    shown = until(running, "a running job", 180)
     directory = "/" + shown["job_dir"].split("/", 3)[3]
     hdfs = SecureWebHdfs(kerberos_minicluster.url("namenode"), kerberos_minicluster.access("alice"))
     until(lambda: hdfs.exists(f"{directory}/live.json"), "the address of the port", 60)
