@@ -63,7 +63,7 @@ def claimed(
 
 def _acquire(storage: Storage, path: str, finished: Callable[[], bool]) -> bool:
     last, since = b"", time.monotonic()
-    while not storage.publish_exclusive(path, _content()):
+    while not _published(storage, path):
         if finished():
             return False
         try:
@@ -78,6 +78,13 @@ def _acquire(storage: Storage, path: str, finished: Callable[[], bool]) -> bool:
             continue
         time.sleep(_POLL)
     return True
+
+
+def _published(storage: Storage, path: str) -> bool:
+    try:
+        return storage.publish_exclusive(path, _content())
+    except FileNotFoundError:
+        return False  # It existed, and was removed before its content could be compared.
 
 
 def _content() -> bytes:

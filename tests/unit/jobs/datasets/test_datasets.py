@@ -235,6 +235,22 @@ def test_a_stale_claim_is_taken_over(
     assert not claim.exists()
 
 
+def test_a_claim_that_is_released_while_it_is_compared_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, storage = str(tmp_path / "content.claim"), LocalStorage()
+    Path(path).write_bytes(b"another client")
+
+    def read(path: str, offset: int = 0, length: int | None = None) -> bytes:
+        Path(path).unlink(missing_ok=True)  # The other client releases it just now.
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(storage, "read", read)
+    with claimed(storage, path, lambda: False) as held:
+        assert held
+        assert Path(path).exists()
+
+
 def test_a_renewed_claim_is_respected(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "STALE_AFTER", 0.4)
     monkeypatch.setattr(claims, "RENEW_EVERY", 0.05)
