@@ -141,7 +141,7 @@ def _cgroup_steps() -> list[Step]:
     steps.append(
         commands(
             NODE,
-            _("Hadoop 3.5 uses cgroup v2 only if it is told so."),
+            _("Hadoop 3.5 uses cgroup v2 only with this property."),
             ('if [ -f "$CGROUPS/cgroup.controllers" ]; then', f"    {version}", "fi"),
             (version,),
         )

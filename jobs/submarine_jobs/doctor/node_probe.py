@@ -62,10 +62,10 @@ def clock(request: Mapping[str, Any]) -> dict[str, Any]:
     )
     failure = "there is no ResourceManager"
     for url in request["clock"]:
-        asked = urllib.request.Request(f"{url}/ws/v1/cluster/info", headers=headers)  # noqa: S310 - of Hadoop's configuration
+        query = urllib.request.Request(f"{url}/ws/v1/cluster/info", headers=headers)  # noqa: S310 - of Hadoop's configuration
         before = time.time()
         try:
-            with opener.open(asked, timeout=request["seconds"]) as answer:
+            with opener.open(query, timeout=request["seconds"]) as answer:
                 stamp = answer.headers.get("Date")
         except urllib.error.HTTPError as exc:
             stamp = exc.headers.get("Date")

@@ -150,10 +150,10 @@ def probe_nodes(
     rows: dict[str, NodeRow] = {}
     done = 0
     for batch in _batches(list(hosts.values()), count):
-        asked = [node for group in batch for node in group]
+        probed = [node for group in batch for node in group]
         say(
             _("Probing {first} to {last} of {count} nodes.").format(
-                first=done + 1, last=done + len(asked), count=len(nodes)
+                first=done + 1, last=done + len(probed), count=len(nodes)
             )
         )
         found, why = _try(session, _with_roles(spec, batch), bundle, first=not rows)
@@ -164,7 +164,7 @@ def probe_nodes(
                 answers, why = _try(session, _with_roles(spec, [group]), bundle)
             for node in group:
                 rows[node.name] = judge(node.name, _answer(answers, node, group), why)
-        done += len(asked)
+        done += len(probed)
     return [rows[node.name] for node in nodes]
 
 

@@ -105,9 +105,10 @@ def _unpack_once(archive: str, place: str, report: Report, wait: Callable[[float
                 break
             except BlockingIOError:
                 # The other process writes its progress into the file.
-                share = os.pread(lock, 16, 0)
-                with suppress(ValueError):
-                    report(_sentence(archive, float(share or b"0")), float(share or b"0"))
+                share = 0.0
+                with suppress(ValueError):  # Nothing is written yet.
+                    share = float(os.pread(lock, 16, 0))
+                report(_sentence(archive, share), share)
                 wait(_CHECK_SECONDS)
         if os.path.isdir(place):
             return
