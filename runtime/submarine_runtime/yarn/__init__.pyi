@@ -35,6 +35,7 @@ from .fields import (
     GPU_RESOURCES as GPU_RESOURCES,
     NVIDIA_GPU as NVIDIA_GPU,
     Size as Size,
+    printable as printable,
     total_size as total_size,
 )
 from .master import ApplicationMaster as ApplicationMaster, MasterError as MasterError
@@ -63,7 +64,6 @@ from .rest import (
     application as application,
     application_is_over as application_is_over,
     application_was_killed as application_was_killed,
-    container_diagnostics as container_diagnostics,
     container_has_ended as container_has_ended,
     container_started as container_started,
     containers_path as containers_path,
