@@ -63,7 +63,6 @@ from .rest import (
     application as application,
     application_is_over as application_is_over,
     application_was_killed as application_was_killed,
-    container_diagnostics as container_diagnostics,
     container_has_ended as container_has_ended,
     container_started as container_started,
     containers_path as containers_path,

@@ -56,6 +56,22 @@ def test_the_node_manager_reports_the_end_of_a_container(
         ),
         ("Container released on a *lost* node", "node_lost", "Its node was lost."),
         ("Failed on local localizer", "localisation_failed", "Failed on local localizer"),
+        (
+            "Exception from container-launch.\nExit code: 7\nShell error output: No such image\n",
+            "agent_lost",
+            "Its container ended with exit code 7.",
+        ),
+        (
+            "[2026-11-29]Container exited with a non-zero exit code 1. Error file: prelaunch.err.\n"
+            "Last 4096 bytes of stderr :\nFileNotFoundError: lost node",
+            "agent_lost",
+            "Its container ended with exit code 1.",
+        ),
+        (
+            "Container killed on request. Exit code is 143",
+            "agent_lost",
+            "Its container ended with exit code 143.",
+        ),
         ("", "agent_lost", "YARN reports FAILED without a message."),
     ],
 )

@@ -12,15 +12,18 @@ from submarine_jobs.backends.yarn.driver import (
     FIRST_PAGE,
     make_master_jar,
     skein_jar,
+    with_container_texts,
     with_first_page,
     with_gpu_resource,
 )
-from submarine_runtime.yarn import NVIDIA_GPU
+from submarine_runtime.yarn import GPU, NVIDIA_GPU
+
+MASTER = "com/anaconda/skein/ApplicationMaster.class"
 
 
-def test_only_the_template_of_the_first_page_differs() -> None:
+def test_only_the_template_and_the_master_class_differ() -> None:
     jar = Path(skein_jar()).read_bytes()
-    made = with_first_page(jar)
+    made = make_master_jar(skein_jar(), GPU)
     # The size is known before the jar is made.
     assert len(made) == len(jar)
     with (
@@ -32,8 +35,15 @@ def test_only_the_template_of_the_first_page_differs() -> None:
         differing = [
             name for name in after.namelist() if after.getinfo(name).CRC != before.getinfo(name).CRC
         ]
-        assert differing == ["overview.mustache.html"]
+        assert sorted(differing) == [MASTER, "overview.mustache.html"]
         assert after.read("overview.mustache.html") == FIRST_PAGE
+        was, code = before.read(MASTER), after.read(MASTER)
+        # Eight bytes of code are no operation: constant, variable, jump.
+        changed = [index for index in range(len(code)) if code[index] != was[index]]
+        assert len(code) == len(was)
+        assert was[changed[0]] == 0x13
+        assert code[changed[0] : changed[0] + 8] == bytes(8)
+        assert changed[-1] - changed[0] == 7
 
 
 def test_a_jar_without_the_template_is_left_as_it_is() -> None:
@@ -42,6 +52,14 @@ def test_a_jar_without_the_template_is_left_as_it_is() -> None:
         jar.writestr("other.html", "x")
     for data in (buffer.getvalue(), b"no jar"):
         assert with_first_page(data) == data
+        assert with_container_texts(data) == data
+
+
+def test_a_master_with_other_code_is_left_as_it_is() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as jar:
+        jar.writestr(MASTER, bytes(1000))
+    assert with_container_texts(buffer.getvalue()) == buffer.getvalue()
 
 
 def test_a_template_that_is_too_small_is_left_as_it_is() -> None:
