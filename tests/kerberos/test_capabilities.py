@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import random
 import socket
+import ssl
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,8 +23,8 @@ import psutil
 import pytest
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import RestError, SecureWebHdfs, get_json, http_request
-from tests.kerberos.helpers import User
+from submarine_minicluster.hadoop import SecureWebHdfs, get_json
+from tests.kerberos.helpers import User, page, until_kept
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -104,25 +107,13 @@ def test_the_tracking_url_opens_the_text_of_an_ended_job(
 ) -> None:
     """The job unregisters by its master's token; the history server requires a ticket."""
     job, cluster = jobs[kind], kerberos_minicluster
-    url = f"{cluster.url('resourcemanager')}/ws/v1/cluster/apps/{job['application_id']}"
-    app = get_json(url, cluster.access("alice"))["app"]
-    assert (app["state"], app["finalStatus"]) == ("FINISHED", "SUCCEEDED")
-    assert app["trackingUrl"].startswith(f"{cluster.url('historyserver')}/jobhistory/logs/")
-    assert app["trackingUrl"].startswith("https://localhost:")
-
-    def shown(user: str) -> str:
-        with suppress(RestError):
-            access = cluster.access(user)
-            _status, body, _place = http_request(
-                "GET", app["trackingUrl"], accept="text/html", access=access
-            )
-            return body.decode()
-        return ""
-
-    until(lambda: f"job_id: {job['job_id']}" in shown("alice"), "the text of the job", LIMIT)
-    assert "state: SUCCEEDED" in shown("alice")
-    assert job["job_id"] not in shown("bob")
-    assert http_request("GET", app["trackingUrl"], access=None, signed=True)[0] == 401
+    url = until_kept(cluster, job)
+    assert url.startswith("https://localhost:")
+    assert job["job_id"] not in page(cluster, url, "bob")
+    # Without a ticket there is no page.
+    context = ssl.create_default_context(cafile=str(cluster.ca))
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(url, timeout=30, context=context)
 
 
 @contextmanager
