@@ -57,11 +57,12 @@ def jobs(alice: User, kerberos_minicluster: Minicluster) -> dict[str, dict[str, 
     """What ``show`` tells of jobs that were run by the command lines of Apache Submarine."""
     home = SecureWebHdfs(kerberos_minicluster.url("namenode"), kerberos_minicluster.access("alice"))
     home.write("/user/alice/lines/data.txt", b"pictures of cats\n")
+    lines = f"{kerberos_minicluster.default_fs}/user/alice/lines"
     description = alice.file("job.yaml", DESCRIPTION)
     options = (
-        *("--name", "tf-job-001", "--input_path", "/user/alice/lines/data.txt"),
-        *("--checkpoint_path", "/user/alice/lines/checkpoints", "--wait"),
-        *("--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=1"),
+        *("--name", "tf-job-001", "--input", f"train={lines}/data.txt"),
+        *("--input_path", f"{lines}/data.txt", "--checkpoint_path", f"{lines}/checkpoints"),
+        *("--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=1", "--wait"),
         *("--worker_launch_cmd", WORKER, "--num_ps", "1"),
         *("--ps_resources", "memory=128M,vcores=1", "--ps_launch_cmd", "exec sleep 600"),
     )

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, Sequence
 
 from submarine_runtime.coordinator.placement.image_failure import NOT_ALLOWED, image_failure
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
@@ -28,12 +28,16 @@ from submarine_runtime.yarn import application, import_skein, printable
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0
+#: Bytes of an answer of the master: it has YARN's text, of some kB, on each container that ended.
+MAX_ANSWER = 256 << 20
+_LIVE = ("WAITING", "REQUESTED", "RUNNING")
 _OVER = ("SUCCEEDED", "FAILED", "KILLED")
 #: What follows in YARN's text is of the container's own files: it is never a reason.
 _FILES = re.compile(r"\bLast \d+ bytes of ")
-_LOGGED = re.compile(r"^(?:\[\d{4}-|\S+ :$)")
-_EXIT_CODE = re.compile(r"\bexit code(?: is|:)? (\d+)", re.IGNORECASE)
+_ADDED = re.compile(r"^(?:\[\d{4}-|Last \d+ bytes of )")
 MAX_LINE = 200
+#: In YARN's text on a container whose process ended; the end of its stderr follows.
+_EXITED = re.compile(r"exit code(?: is|:)? ([1-9]\d*)\b", re.IGNORECASE)
 _MEMORY = re.compile(r"([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used", re.IGNORECASE)
 
 
@@ -55,7 +59,7 @@ class YarnPlacer(Placer):
             os.environ.pop(name, None)  # The master is never behind a proxy.
         skein = import_skein()
         self._config, self._address, self._proto = config, address, skein.proto
-        self._client = skein.ApplicationClient.from_current()
+        self._client = _master_of(skein)
         self._seats: dict[str, str] = {}
         self._placed: set[str] = set()
         self._preempted = 0
@@ -86,9 +90,9 @@ class YarnPlacer(Placer):
 
     def poll(self) -> list[dict[str, Any]]:
         """See ``Placer.poll``."""
-        states = ["WAITING", "REQUESTED", "RUNNING", *_OVER]
-        answer = self._call("getContainers", self._proto.ContainersRequest(states=states))
-        found = {f"{item.service_name}_{item.instance}": item for item in answer.containers}
+        found = self._containers(_LIVE)
+        if not found.keys() >= set(self._seats.values()):
+            found.update(self._containers(_OVER))
         events = []
         for seat, name in list(self._seats.items()):
             item = found.get(name)
@@ -104,33 +108,30 @@ class YarnPlacer(Placer):
                 events.append({"type": "placed", "seat": seat, "node": node})
         return events
 
+    def _containers(self, states: Sequence[str]) -> dict[str, Any]:
+        answer = self._call("getContainers", self._proto.ContainersRequest(states=states))
+        return {f"{item.service_name}_{item.instance}": item for item in answer.containers}
+
     def _ending(self, state: str, item: Any) -> dict[str, Any]:
         message = str(item.exit_message or "").strip()
-        if self._was_preempted(reason_in(message)):
+        if self._was_preempted(message):
             detail = _("The scheduler preempted its container.")
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
         ending: dict[str, Any] = {**ending_of(state, message)}
         if state == "FAILED" and ending["reason"] == EndReason.AGENT_LOST.value:
-            ending.update(self._image_failure(item))
+            roles = (role for role in self._config.spec.roles if role.name == item.service_name)
+            image = next(map(self._config.spec.image_of, roles), "")
+            # A container that YARN rejects for its runtime has no text at all.
+            text = reason_in(message) if message else NOT_ALLOWED
+            detail = image_failure(image, text) if image else ""
+            if detail:
+                reason = EndReason.LAUNCH_FAILED.value
+                ending = {"reason": reason, "detail": detail, "retry": False}
         return ending
-
-    def _image_failure(self, item: Any) -> dict[str, Any]:
-        """Return the ending of a container whose image did not run; empty for other endings."""
-        spec = self._config.spec
-        roles = (role for role in spec.roles if role.name == item.service_name)
-        image = next(map(spec.image_of, roles), "")
-        if not image:
-            return {}
-        # A container that YARN rejects for its runtime has no text at all.
-        message = str(item.exit_message or "").strip()
-        detail = image_failure(image, reason_in(message) if message else NOT_ALLOWED)
-        if not detail:
-            return {}
-        return {"reason": EndReason.LAUNCH_FAILED.value, "detail": detail, "retry": False}
 
     def _was_preempted(self, message: str) -> bool:
         """Whether YARN's message or a higher count of preempted containers shows a preemption."""
-        named = "preempt" in message.lower()
+        named = "preempt" in message.lower() and not _EXITED.search(message)
         count = 0
         if self._config.resourcemanagers:
             count = application(self._config, REST_SECONDS).preempted_containers
@@ -162,9 +163,33 @@ class YarnPlacer(Placer):
             raise PlacementError(sentence[:300]) from exc
 
 
+def _master_of(skein: Any) -> Any:
+    """Return the client of this container's master, with a channel for large answers."""
+    grpc, client = skein.core.grpc, skein.ApplicationClient.from_current()
+    client.close()
+    certificate, key = client.security._get_bytes("cert"), client.security._get_bytes("key")
+    client._channel = grpc.secure_channel(
+        client.address,
+        grpc.ssl_channel_credentials(certificate, key, certificate),
+        [
+            ("grpc.ssl_target_name_override", "skein-internal"),
+            ("grpc.default_authority", "skein-internal"),
+            ("grpc.max_receive_message_length", MAX_ANSWER),
+        ],
+    )
+    client._stub = skein.proto.AppMasterStub(client._channel)
+    return client
+
+
 def reason_in(message: str) -> str:
-    """Return YARN's text on a container without the lines of the container's own files."""
-    return _FILES.split(message, 1)[0].strip()
+    """Return YARN's text on a container without the ends of the container's own files."""
+    return _FILES.split(message, maxsplit=1)[0]
+
+
+def _last_line(files: str) -> str:
+    """Return the last line of a container's files, apart from those that YARN adds."""
+    lines = [line for line in files.splitlines() if line.strip() and not _ADDED.match(line)]
+    return printable(lines[-1].strip(), MAX_LINE) if lines else ""
 
 
 def ending_of(state: str, message: str) -> dict[str, str]:
@@ -176,7 +201,7 @@ def ending_of(state: str, message: str) -> dict[str, str]:
         if message
         else _("YARN reports {state} without a message.").format(state=state)
     )
-    memory, code = _MEMORY.search(reported), _EXIT_CODE.search(reported)
+    memory, exited = _MEMORY.search(reported), _EXITED.search(reported)
     reason = EndReason.AGENT_LOST
     if memory or "beyond the 'physical' memory limit" in text or "beyond physical memory" in text:
         reason = EndReason.OUT_OF_MEMORY
@@ -184,13 +209,12 @@ def ending_of(state: str, message: str) -> dict[str, str]:
             detail = _("The whole container used {memory} of {memory_2}.").format(
                 memory=memory.group(1), memory_2=memory.group(2)
             )
+    elif exited:
+        detail = _("Its container ended with exit code {code}").format(code=exited.group(1))
+        line = _last_line(message[len(reported) :])
+        detail += f": {line}" if line else "."
     elif "released on a *lost* node" in text or "lost node" in text:
         reason, detail = EndReason.NODE_LOST, _("Its node was lost.")
-    elif code:
-        written = [line for line in message[len(reported) :].splitlines() if line.strip()]
-        lines = [printable(line.strip(), MAX_LINE) for line in written if not _LOGGED.match(line)]
-        detail = _("Its container ended with exit code {code}").format(code=code.group(1))
-        detail += f": {lines[-1]}" if lines else "."
     elif "localiz" in text or "filenotfound" in text:
         reason = EndReason.LOCALISATION_FAILED
     elif "invalid resource request" in text:
