@@ -77,17 +77,30 @@ class User:
         return str(path)
 
 
-def tracking_url(cluster: Minicluster, job: Mapping[str, Any]) -> str:
-    """The tracking URL of an application that succeeded, by what ``show`` tells of its job."""
+def application(cluster: Minicluster, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The ResourceManager's data on a job, of which ``show`` has told the application."""
     url = f"{cluster.url('resourcemanager')}/ws/v1/cluster/apps/{job['application_id']}"
-    app = get_json(url, cluster.access(job["user"]))["app"]
-    assert (app["state"], app["finalStatus"]) == ("FINISHED", "SUCCEEDED")
-    return str(app["trackingUrl"])
+    found: dict[str, Any] = get_json(url, cluster.access(job["user"]))["app"]
+    return found
+
+
+def allocated(cluster: Minicluster, job: Mapping[str, Any]) -> dict[str, int]:
+    """The resources of a running job by their names."""
+    used = application(cluster, job)["resourceInfo"]["resourceUsagesByPartition"][0]["used"]
+    listed = used["resourceInformations"]["resourceInformation"]
+    return {one["name"]: int(one["value"]) for one in listed}
 
 
 def until_kept(cluster: Minicluster, job: Mapping[str, Any]) -> str:
     """Wait until the tracking URL shows its user the text of the job, and return the URL."""
-    url = tracking_url(cluster, job)
+
+    def finished() -> dict[str, Any] | None:
+        app = application(cluster, job)
+        return app if app["state"] == "FINISHED" else None
+
+    app = until(finished, "the end of the application")
+    assert app["finalStatus"] == "SUCCEEDED"
+    url = str(app["trackingUrl"])
     assert url.startswith(f"{cluster.url('historyserver')}/jobhistory/logs/"), url
 
     def kept() -> bool:
