@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import BinaryIO, Callable, Union
 
 Content = Union[bytes, Callable[[BinaryIO], object]]
@@ -80,3 +81,14 @@ def remove_file(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
+
+
+def share_log(descriptor: int, directory: str) -> None:
+    """Let YARN read an open file of a log directory, where the directory's mode says so.
+
+    LinuxContainerExecutor gives log directories to the NodeManager's group (mode 2750), and sets a
+    umask of 077. YARN shows and aggregates only the files that this group can read.
+    """
+    mode = os.stat(directory).st_mode
+    if mode & stat.S_ISGID and mode & stat.S_IRGRP:
+        os.fchmod(descriptor, 0o640)

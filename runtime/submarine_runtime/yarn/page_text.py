@@ -6,6 +6,8 @@ import os
 import time
 from typing import Any, Mapping
 
+from submarine_runtime.files import share_log
+
 #: Sorts before the logs of the container.
 FILE = "submarine-job.txt"
 _JOB = (
@@ -32,6 +34,7 @@ def write_text(job: Mapping[str, Any]) -> None:
     directory = os.environ["LOG_DIRS"].split(",")[0]
     text = render_text(job).encode("utf-8", "replace")
     with open(os.path.join(directory, FILE), "wb") as file:
+        share_log(file.fileno(), directory)
         file.write(text)
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import subprocess
 import time
 from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
+from submarine_runtime.files import share_log
 from submarine_runtime.processes import Guard, ProcessTree, read_process, related_processes
 
 
@@ -138,13 +138,7 @@ class Program:
 
 
 def open_log(path: str) -> IO[bytes]:
-    """Open a log file for the user alone, and for YARN where the container's directory says so.
-
-    LinuxContainerExecutor gives log directories to the NodeManager's group (mode 2750). YARN shows
-    and aggregates only the files that this group can read.
-    """
+    """Open a log file for the user alone, and for YARN where the container's directory says so."""
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
-    directory = os.stat(os.path.dirname(path) or ".")
-    if directory.st_mode & stat.S_ISGID and directory.st_mode & stat.S_IRGRP:
-        os.fchmod(file.fileno(), 0o640)
+    share_log(file.fileno(), os.path.dirname(path) or ".")
     return file
