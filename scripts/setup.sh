@@ -362,7 +362,7 @@ unpack_docker() (
   echo 'root:x:0:' >etc/group
 )
 
-# Java 8 of Debian's unstable release, where the own release has none. Its programs need a newer C
+# Java 8 of Debian's unstable release, where the release of this system has none. Its programs need a newer C
 # library than this system may have: they are bound to that of the same release. They contain the
 # path of the directory.
 unpack_java_8() (

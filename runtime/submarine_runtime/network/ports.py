@@ -74,6 +74,8 @@ def bind_port(listen: str, port: int = 0, ports: str = "") -> socket.socket:
     if ports and not port:
         listener = _bound(ports, listen, ("SO_REUSEADDR",))
     else:
+        # The option before ``bind``, unlike ``_bind``: connections of an earlier coordinator at
+        # this port may be in TIME-WAIT.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

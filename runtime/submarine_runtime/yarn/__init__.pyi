@@ -70,7 +70,4 @@ from .rest import (
     containers_path as containers_path,
 )
 from .skein_import import import_skein as import_skein
-from .unregistration import (
-    UnregistrationError as UnregistrationError,
-    unregister as unregister,
-)
+from .unregistration import UnregistrationError as UnregistrationError, unregister as unregister

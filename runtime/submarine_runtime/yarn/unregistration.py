@@ -60,9 +60,8 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
     until, reason = time.monotonic() + LIMIT, ""
     # While another ResourceManager becomes active, none listens, and the active one does not know
     # the master until its next heartbeat.
-    again = True
-    while again:
-        again = False
+    while True:
+        repeat = False
         for scheduler in server.schedulers:
             host, _colon, port = scheduler.rpartition(":")
             try:
@@ -71,9 +70,10 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
                 return True
             except (OSError, ValueError, IndexError, struct.error) as exc:
                 reason = str(exc)
-                again |= not isinstance(exc, UnsupportedError)
-        again &= time.monotonic() < until
-        time.sleep(PAUSE if again else 0)
+                repeat |= not isinstance(exc, UnsupportedError)
+        if not repeat or time.monotonic() >= until:
+            break
+        time.sleep(PAUSE)
     raise UnregistrationError(
         _("YARN did not take the address of the job's text: {reason}").format(reason=reason[:300])
     )
