@@ -41,6 +41,10 @@ def schema() -> dict[str, Any]:
     for definition in definitions.values():
         if "description" in definition:
             definition["description"] = inspect.cleandoc(definition["description"])
+        # msgspec states these since 0.23 only; the files shall not depend on its version.
+        for value in definition.get("properties", {}).values():
+            if value.get("default") in ([], {}):
+                del value["default"]
     # A newer version may add a reason.
     reason = definitions["EndReason"]
     reason.update({"type": "string", "examples": [one.value for one in EndReason]})
