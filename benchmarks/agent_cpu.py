@@ -21,7 +21,8 @@ from typing import Any
 
 from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.port import Connection, PortServer, bind_port
+from submarine_runtime.network import bind_port
+from submarine_runtime.port import Connection, PortServer
 from submarine_runtime.protocol import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,

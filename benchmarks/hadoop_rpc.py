@@ -1,23 +1,19 @@
 """Client of Hadoop RPC version 9 for simulations: simple authentication, or a token (DIGEST-MD5).
 
-Messages are encoded by field numbers; ``submarine_runtime.protobuf`` decodes. Quality of protection
-is ``authentication``: nothing is encrypted.
+Quality of protection is ``authentication``: nothing is encrypted.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import re
 import secrets
 import socket
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from submarine_runtime.protobuf import fields, varint
-
-Value = int | bytes | str
+from submarine_runtime.protobuf import delimited, encode, fields, parts
+from submarine_runtime.yarn import digest_response
 
 #: Numbers of the messages before the first call.
 _SASL, _CONTEXT = -33, -3
@@ -109,21 +105,17 @@ class RpcConnection:
     def _frame(self, number: int, *messages: bytes) -> bytes:
         signed = abs(number) * 2 - (number < 0)  # A protobuf sint32; the server answers a uint32.
         header = encode((1, 2), (2, 0), (3, signed), (4, self._client_id), (5, 1))
-        body = b"".join(_delimited(message) for message in (header, *messages))
+        body = b"".join(map(delimited, (header, *messages)))
         return struct.pack(">I", len(body)) + body
 
     def _receive(self) -> tuple[int, bytes]:
         """Return number and body of the next response."""
         (size,) = struct.unpack(">I", self._read(4))
-        frame = self._read(size)
-        length, place = varint(frame, 0)
-        header = dict(fields(frame[place : place + length]))
+        head, *rest = parts(self._read(size))
+        header = dict(fields(head))
         if header.get(2):
             raise RpcError(f"{as_text(header.get(4))}: {as_text(header.get(5))[:1000]}")
-        if place + length == size:
-            return as_int(header[1]), b""
-        length, place = varint(frame, place + length)
-        return as_int(header[1]), frame[place : place + length]
+        return as_int(header[1]), rest[0] if rest else b""
 
     def _read(self, size: int) -> bytes:
         data = self._input.read(size)
@@ -140,74 +132,13 @@ class RpcConnection:
         else:
             raise RpcError("the server accepts no token")
         place = f"{as_text(method.get(3))}/{as_text(method.get(4))}"
-        proof = digest_response(
-            as_text(method[5]),
-            base64.b64encode(token.identifier).decode(),
-            base64.b64encode(token.password).decode(),
-            place,
-            secrets.token_hex(16),
-        )
-        names = ((number, as_text(method[number])) for number in (1, 2, 3, 4) if number in method)
-        answer = encode((2, _INITIATE), (3, proof), (4, encode(*names)))
+        user, password = (base64.b64encode(x).decode() for x in (token.identifier, token.password))
+        proof = digest_response(as_text(method[5]), user, password, place)
+        chosen = encode(*((n, as_text(method[n])) for n in (1, 2, 3, 4) if n in method))
+        answer = encode((2, _INITIATE), (3, proof), (4, chosen))
         self._socket.sendall(self._frame(_SASL, answer))
         if dict(fields(self._receive()[1])).get(2) != _SUCCESS:
             raise RpcError("the server does not accept the token")
-
-
-def digest_response(challenge: str, user: str, password: str, place: str, cnonce: str) -> str:
-    """Return the response of DIGEST-MD5 (RFC 2831) to a server's challenge, without protection.
-
-    Parameters
-    ----------
-    place
-        Protocol and name of the server: ``imap/mail.example.com``.
-    cnonce
-        A random text.
-    """
-    words = {key: quoted or bare for key, quoted, bare in _WORD.findall(challenge)}
-    realm, nonce = words.get("realm", ""), words["nonce"]
-    secret = hashlib.md5(f"{user}:{realm}:{password}".encode(), usedforsecurity=False).digest()
-    first = _md5(secret + f":{nonce}:{cnonce}".encode())
-    second = _md5(f"AUTHENTICATE:{place}".encode())
-    proof = _md5(f"{first}:{nonce}:00000001:{cnonce}:auth:{second}".encode())
-    return (
-        f'charset=utf-8,username="{user}",realm="{realm}",nonce="{nonce}",nc=00000001,'
-        f'cnonce="{cnonce}",digest-uri="{place}",response={proof},qop=auth'
-    )
-
-
-_WORD = re.compile(r'([a-z-]+)=(?:"([^"]*)"|([^,]*))')
-
-
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-
-def encode(*values: tuple[int, Value]) -> bytes:
-    """Encode numbers and values of fields as a message."""
-    parts = []
-    for number, value in values:
-        if isinstance(value, int):
-            parts += [_number(number << 3), _number(value)]
-        else:
-            data = value.encode() if isinstance(value, str) else value
-            parts += [_number(number << 3 | 2), _number(len(data)), data]
-    return b"".join(parts)
-
-
-def _number(value: int) -> bytes:
-    """Encode an integer; a negative one as 64 bits, as protobuf does."""
-    value &= (1 << 64) - 1
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def _delimited(message: bytes) -> bytes:
-    return _number(len(message)) + message
 
 
 def messages_in(message: bytes, number: int) -> Iterator[bytes]:

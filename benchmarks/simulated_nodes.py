@@ -13,10 +13,10 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from hadoop_rpc import RpcConnection, Token, as_bytes, as_int, encode, messages_in
+from hadoop_rpc import RpcConnection, Token, as_bytes, as_int, messages_in
 
 from submarine_minicluster import Minicluster
-from submarine_runtime.protobuf import fields
+from submarine_runtime.protobuf import encode, fields
 
 HEARTBEAT = 10.0
 #: Parts of the nodes whose heartbeats are sent at once.

@@ -1,4 +1,4 @@
-"""Read the fields of protobuf messages, without the package protobuf.
+"""Read and write the fields of protobuf messages, without the package protobuf.
 
 Format: https://protobuf.dev/programming-guides/encoding/
 """
@@ -56,3 +56,38 @@ def varint(message: bytes, place: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError(_("an integer is too long"))
+
+
+def parts(data: bytes) -> Iterator[bytes]:
+    """Yield the messages that follow each other, each after its length."""
+    place = 0
+    while place < len(data):
+        length, place = varint(data, place)
+        yield data[place : place + length]
+        place += length
+
+
+def encode(*values: tuple[int, int | str | bytes]) -> bytes:
+    """Return the message of numbers and values of fields."""
+    data = b""
+    for number, value in values:
+        if isinstance(value, int):
+            data += _varint(number << 3) + _varint(value)
+        else:
+            text = value.encode() if isinstance(value, str) else value
+            data += _varint(number << 3 | 2) + delimited(text)
+    return data
+
+
+def delimited(message: bytes) -> bytes:
+    """Return a message after its length."""
+    return _varint(len(message)) + message
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1  # A negative one has 64 bits.
+    data = b""
+    while value > 127:
+        data += bytes([value & 127 | 128])
+        value >>= 7
+    return data + bytes([value])

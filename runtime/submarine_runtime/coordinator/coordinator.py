@@ -41,7 +41,8 @@ from submarine_runtime.coordinator.reporter import new_job_record
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.coordinator.shutdown import Shutdown
 from submarine_runtime.coordinator.supervision import LivenessFile
-from submarine_runtime.port import PortServer, bind_port
+from submarine_runtime.network import bind_port
+from submarine_runtime.port import PortServer
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, Event, layout
 from submarine_runtime.storage import (

@@ -26,8 +26,8 @@ from .ports import (
     PortRangeError as PortRangeError,
     PortUse as PortUse,
     Reservation as Reservation,
+    bind_port as bind_port,
     parse_port_range as parse_port_range,
-    range_listener as range_listener,
 )
 from .tls import server_context as server_context
 from .tunnel import (

@@ -1,7 +1,7 @@
 """Reserve ports for a program: bind them without listening, and release them before its start.
 
 ``PortUse`` detects whether the program uses a port. With the setting ``port_range`` reserved ports
-and the listeners of a job (``range_listener``) lie in that range.
+and the listeners of a job (``bind_port``) lie in that range.
 Each port is first bound exclusively and then opened for sharing: a program that sets SO_REUSEADDR
 or SO_REUSEPORT may bind it while the agent still holds it.
 """
@@ -9,7 +9,7 @@ or SO_REUSEPORT may bind it while the agent still holds it.
 from __future__ import annotations
 
 import errno
-import random
+import os
 import re
 import socket
 import sys
@@ -50,17 +50,41 @@ def parse_port_range(text: str) -> range:
     return range(low, high + 1)
 
 
-def range_listener(address: str, ports: str) -> socket.socket:
-    """Return a socket that is bound to a free port of the range ``ports``; call ``listen`` on it.
+def bind_port(listen: str, port: int = 0, ports: str = "") -> socket.socket:
+    """Return a socket that listens.
 
     No reservation of another job has the port, and a restarted process may bind it again at once.
+
+    Parameters
+    ----------
+    listen
+        Address of this host.
+    port
+        0: any free port.
+    ports
+        Range of the free port, ``LOW-HIGH``; empty: any.
 
     Raises
     ------
     PortRangeError
         If no port of the range is free.
+    OSError
+        If the port is in use, or none is free.
     """
-    return _bound(ports, address, ("SO_REUSEADDR",))
+    if ports and not port:
+        listener = _bound(ports, listen, ("SO_REUSEADDR",))
+    else:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        if not ports or port:
+            listener.bind((listen, port))
+        # More than a burst of connections: otherwise one waits a second for its next SYN.
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 class Reservation:
@@ -112,10 +136,9 @@ _SHARED = ("SO_REUSEADDR", "SO_REUSEPORT")
 
 def _bound(ports: str = "", address: str = "", options: Sequence[str] = _SHARED) -> socket.socket:
     """Return a socket bound to a free port, in the order of chance."""
-    chance = random.SystemRandom()
+    # Not by ``random``, which each agent would load.
     if ports:
-        allowed = parse_port_range(ports)
-        for port in chance.sample(allowed, len(allowed)):
+        for port in sorted(parse_port_range(ports), key=lambda _port: os.urandom(8)):
             made = _bind_if_free(port, address, options)
             if made is not None:
                 return made
@@ -126,7 +149,8 @@ def _bound(ports: str = "", address: str = "", options: Sequence[str] = _SHARED)
         )
     for _unused in range(_TRIES):
         with suppress(OSError):
-            return _bind(chance.randint(LOWEST, HIGHEST), address, options)
+            chance = int.from_bytes(os.urandom(4), "big") % (HIGHEST - LOWEST + 1)
+            return _bind(LOWEST + chance, address, options)
     return _bind(0, address, options)
 
 

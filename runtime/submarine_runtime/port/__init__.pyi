@@ -4,5 +4,5 @@ from .http_messages import (
     response_head as response_head,
 )
 from .requests import LogPiece as LogPiece, PortRequests as PortRequests, Write as Write
-from .server import Connection as Connection, PortServer as PortServer, bind_port as bind_port
+from .server import Connection as Connection, PortServer as PortServer
 from .tls_channel import TlsChannel as TlsChannel

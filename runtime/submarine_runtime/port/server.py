@@ -14,7 +14,6 @@ import threading
 import traceback
 from typing import Any, Callable, Mapping
 
-from submarine_runtime import network
 from submarine_runtime.network import ConnectionLimit
 from submarine_runtime.port.http_messages import (
     Request,
@@ -39,38 +38,6 @@ MAX_REPORTS = 20
 _SWITCH = (
     f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {LINK_PROTOCOL}\r\n\r\n"
 )
-
-
-def bind_port(listen: str, port: int = 0, ports: str = "") -> socket.socket:
-    """Return a socket that listens.
-
-    Parameters
-    ----------
-    port
-        0: any free port.
-    ports
-        Range of the free port, ``LOW-HIGH``; empty: any.
-
-    Raises
-    ------
-    OSError
-        If the port is in use, or none is free.
-    """
-    if ports and not port:
-        # By attribute: most jobs have no range, and load no `random`.
-        listener = network.range_listener(listen, ports)
-    else:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        if not ports or port:
-            listener.bind((listen, port))
-        # More than a burst of connections: otherwise one waits a second for its next SYN.
-        listener.listen(1024)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 class Connection:

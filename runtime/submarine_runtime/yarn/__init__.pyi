@@ -35,6 +35,7 @@ from .fields import (
     GPU_RESOURCES as GPU_RESOURCES,
     NVIDIA_GPU as NVIDIA_GPU,
     Size as Size,
+    printable as printable,
     total_size as total_size,
 )
 from .master import ApplicationMaster as ApplicationMaster, MasterError as MasterError
@@ -63,10 +64,13 @@ from .rest import (
     application as application,
     application_is_over as application_is_over,
     application_was_killed as application_was_killed,
-    container_diagnostics as container_diagnostics,
     container_has_ended as container_has_ended,
     container_started as container_started,
     containers_path as containers_path,
 )
 from .skein_import import import_skein as import_skein
-from .unregistration import UnregistrationError as UnregistrationError, unregister as unregister
+from .unregistration import (
+    UnregistrationError as UnregistrationError,
+    digest_response as digest_response,
+    unregister as unregister,
+)

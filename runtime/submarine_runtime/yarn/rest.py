@@ -17,7 +17,6 @@ from submarine_runtime.cluster_http import (
     REDIRECTS,
     Access,
     Answer,
-    BadUrlError,
     HttpClient,
     NoAnswerError,
 )
@@ -229,25 +228,6 @@ def container_has_ended(log_url: str, config: CoordinatorConfig) -> bool:
         return "NotFound" in str(as_object(found.get("RemoteException")).get("exception"))
     state = as_object(found.get("container")).get("state")
     return answer.status == 200 and state in ("DONE", "COMPLETE")
-
-
-def container_diagnostics(node: str, container: str) -> str:
-    """Return the text of a NodeManager on a container that has just ended; empty if unknown.
-
-    It keeps the text until the ResourceManager has the end of the container. With Kerberos, and
-    behind HTTPS, it does not answer.
-
-    Parameters
-    ----------
-    node
-        ``host:port`` of its web interface.
-    """
-    client = HttpClient([f"http://{node}"], timeout=NODE_SECONDS)
-    try:
-        found = client.request("GET", f"/ws/v1/node/containers/{container}").json_object()
-    except (NoAnswerError, BadUrlError):
-        return ""
-    return str(as_object(found.get("container")).get("diagnostics") or "")
 
 
 def _has_left_the_cluster(container: str, config: CoordinatorConfig) -> bool:

@@ -15,10 +15,10 @@ import secrets
 import socket
 import struct
 import time
-from typing import Iterator, Mapping
+from typing import Mapping
 
 from submarine_runtime.kerberos import Token, TokenFile
-from submarine_runtime.protobuf import fields, varint
+from submarine_runtime.protobuf import delimited, encode, fields, parts
 from submarine_runtime.protocol import LogServer
 from submarine_runtime.translation import _
 from submarine_runtime.yarn.page_text import FILE
@@ -57,8 +57,8 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
     tokens = TokenFile().find(_AMRM_TOKEN)
     if not address or not tokens:
         return False
-    request = _field(1, detail[:1000]) + _field(2, address)
-    request += _field(3, _APP_SUCCEEDED if succeeded else _APP_FAILED)
+    result = _APP_SUCCEEDED if succeeded else _APP_FAILED
+    request = encode((1, detail[:1000]), (2, address), (3, result))
     until, reason = time.monotonic() + LIMIT, ""
     for scheduler in server.schedulers:
         host, _colon, port = scheduler.rpartition(":")
@@ -86,8 +86,8 @@ def text_address(log_server: str, environ: Mapping[str, str]) -> str:
 
 def _finish(connection: _Connection, token: Token, request: bytes, until: float) -> None:
     connection.sign_in(token)
-    connection.send(_CONTEXT_CALL, _field(3, _PROTOCOL))
-    head = _field(1, "finishApplicationMaster") + _field(2, _PROTOCOL) + _field(3, 1)
+    connection.send(_CONTEXT_CALL, encode((3, _PROTOCOL)))
+    head = encode((1, "finishApplicationMaster"), (2, _PROTOCOL), (3, 1))
     number = 0
     # YARN stores the end of the application first.
     while True:
@@ -112,9 +112,9 @@ class _Connection:
         """Send a request."""
         client = self._client if call >= 0 else b""
         # Kind and operation of the call; its number and that of the retry are in zigzag form.
-        head = _field(1, 2) + _field(2, 0) + _field(3, _zigzag(call)) + _field(4, client)
-        head += _field(5, _zigzag(0 if call >= 0 else -1))
-        data = b"".join(_number(len(part)) + part for part in (head, *messages))
+        retry = _zigzag(0 if call >= 0 else -1)
+        head = encode((1, 2), (2, 0), (3, _zigzag(call)), (4, client), (5, retry))
+        data = b"".join(map(delimited, (head, *messages)))
         self._socket.sendall(struct.pack(">I", len(data)) + data)
 
     def receive(self) -> bytes:
@@ -122,7 +122,7 @@ class _Connection:
         (size,) = struct.unpack(">I", self._read(4))
         if size > MAX_MESSAGE:
             raise ValueError("the response is too large")
-        head, *rest = _parts(self._read(size))
+        head, *rest = parts(self._read(size))
         values = dict(fields(head))
         if values.get(2):
             raise ValueError(_plain(values.get(5)) or _plain(values.get(4)))
@@ -130,7 +130,7 @@ class _Connection:
 
     def sign_in(self, token: Token) -> None:
         """Prove the possession of a token."""
-        self.send(_SASL_CALL, _field(2, _NEGOTIATE))
+        self.send(_SASL_CALL, encode((2, _NEGOTIATE)))
         for number, value in fields(self.receive()):
             auth = dict(fields(value)) if number == 4 and isinstance(value, bytes) else {}
             if auth.get(1) == b"TOKEN" and auth.get(2) == b"DIGEST-MD5":
@@ -138,9 +138,10 @@ class _Connection:
         else:
             raise ValueError("it takes no token")
         protocol, server = _plain(auth.get(3)), _plain(auth.get(4))
-        proof = digest_response(token, _plain(auth.get(5)), f"{protocol}/{server}")
-        chosen = b"".join(_field(n, _plain(auth.get(n))) for n in (1, 2, 3, 4))
-        self.send(_SASL_CALL, _field(2, _INITIATE) + _field(3, proof) + _field(4, chosen))
+        user, password = (base64.b64encode(x).decode() for x in (token.identifier, token.password))
+        proof = digest_response(_plain(auth.get(5)), user, password, f"{protocol}/{server}")
+        chosen = encode(*((number, _plain(auth.get(number))) for number in (1, 2, 3, 4)))
+        self.send(_SASL_CALL, encode((2, _INITIATE), (3, proof), (4, chosen)))
         if dict(fields(self.receive())).get(2) != _SUCCESS:
             raise ValueError("it refuses the token")
 
@@ -155,8 +156,15 @@ class _Connection:
         return data
 
 
-def digest_response(token: Token, challenge: str, uri: str, cnonce: str = "") -> str:
+def digest_response(challenge: str, user: str, password: str, uri: str, cnonce: str = "") -> str:
     """Return the response to a challenge of SASL DIGEST-MD5 (RFC 2831) without protection.
+
+    Parameters
+    ----------
+    uri
+        Protocol and name of the server: ``imap/mail.example.com``.
+    cnonce
+        For tests; otherwise a random text.
 
     Raises
     ------
@@ -166,7 +174,6 @@ def digest_response(token: Token, challenge: str, uri: str, cnonce: str = "") ->
     said = {m[1]: m[2] if m[2] is not None else m[3] for m in _DIRECTIVE.finditer(challenge)}
     if "auth" not in said.get("qop", "auth").split(","):
         raise ValueError("it requires protected calls")
-    user, password = (base64.b64encode(x).decode() for x in (token.identifier, token.password))
     realm, nonce = said.get("realm", ""), said.get("nonce", "")
     cnonce = cnonce or secrets.token_hex(16)
     secret = _md5(f"{user}:{realm}:{password}".encode()) + f":{nonce}:{cnonce}".encode()
@@ -182,32 +189,8 @@ def _md5(data: bytes) -> bytes:
     return hashlib.md5(data).digest()  # noqa: S324 - the protocol's
 
 
-def _field(number: int, value: int | str | bytes) -> bytes:
-    """Return a field of a protobuf message."""
-    if isinstance(value, int):
-        return _number(number << 3) + _number(value)
-    data = value.encode() if isinstance(value, str) else value
-    return _number(number << 3 | 2) + _number(len(data)) + data
-
-
-def _number(value: int) -> bytes:
-    data = b""
-    while value > 127:
-        data += bytes([value & 127 | 128])
-        value >>= 7
-    return data + bytes([value])
-
-
 def _zigzag(value: int) -> int:
     return value << 1 if value >= 0 else ~(value << 1)
-
-
-def _parts(data: bytes) -> Iterator[bytes]:
-    place = 0
-    while place < len(data):
-        length, place = varint(data, place)
-        yield data[place : place + length]
-        place += length
 
 
 def _plain(value: object) -> str:

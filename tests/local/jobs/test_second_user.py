@@ -26,7 +26,7 @@ from submarine_jobs.model import Profile
 from submarine_jobs.tensorboards import Process as TensorBoard
 from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus import DeviceLocks, LockDirectories
-from submarine_runtime.port import bind_port
+from submarine_runtime.network import bind_port
 from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
 from tests.local.server.jupyter_server import API, Server

@@ -11,28 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.protobuf import fields, varint
+from submarine_runtime.protobuf import delimited, encode, fields, parts
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 
 import hadoop_rpc
-
-
-def test_the_proof_is_that_of_the_standard_s_example() -> None:
-    """RFC 2831, section 4, which has ``charset=utf-8`` and a server for mail."""
-    challenge = 'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess'
-    words = ("chris", "secret", "imap/elwood.innosoft.com", "OA6MHXh6VqTrRk")
-    proof = hadoop_rpc.digest_response(challenge, *words)
-    assert "response=d388dad90d4bbd760a152321f2143af7," in proof
-    assert 'realm="elwood.innosoft.com"' in proof
-
-
-def test_a_message_has_the_fields_that_its_decoder_finds() -> None:
-    inner = hadoop_rpc.encode((1, "127.1.0.1"), (2, 45454))
-    message = hadoop_rpc.encode((1, inner), (2, 0), (3, 300), (3, 1 << 40), (4, b""), (5, -1000))
-    found = [(1, inner), (2, 0), (3, 300), (3, 1 << 40), (4, b""), (5, (1 << 64) - 1000)]
-    assert list(fields(message)) == found
-    assert list(hadoop_rpc.messages_in(message, 1)) == [inner]
 
 
 class Server:
@@ -54,31 +37,22 @@ class Server:
         connection, _ = self._socket.accept()
         with connection, connection.makefile("rb") as data:
             self.greeting = data.read(7)
-            _, (self.context,) = _parts(data.read(struct.unpack(">I", data.read(4))[0]))
+            _, self.context = parts(data.read(struct.unpack(">I", data.read(4))[0]))
             answers = []
             for _ in range(self._calls):
-                header, body = _parts(data.read(struct.unpack(">I", data.read(4))[0]))
+                header, *body = parts(data.read(struct.unpack(">I", data.read(4))[0]))
                 number = dict(fields(header))[3]
                 assert isinstance(number, int)
                 self.requests.append(body[1])
                 if body[1] == b"fail":
-                    text = hadoop_rpc.encode((1, number // 2), (2, 1), (4, "E"), (5, "why"))
-                    answers.append(bytes((len(text),)) + text)
+                    text = encode((1, number // 2), (2, 1), (4, "E"), (5, "why"))
+                    answers.append(delimited(text))
                 else:
-                    text = hadoop_rpc.encode((1, number // 2), (2, 0))
-                    reply = hadoop_rpc.encode((1, body[1] + b"!"))
-                    answers.append(bytes((len(text),)) + text + bytes((len(reply),)) + reply)
+                    text = encode((1, number // 2), (2, 0))
+                    reply = encode((1, body[1] + b"!"))
+                    answers.append(delimited(text) + delimited(reply))
             for answer in reversed(answers):
                 connection.sendall(struct.pack(">I", len(answer)) + answer)
-
-
-def _parts(frame: bytes) -> tuple[bytes, list[bytes]]:
-    found, place = [], 0
-    while place < len(frame):
-        length, place = varint(frame, place)
-        found.append(frame[place : place + length])
-        place += length
-    return found[0], found[1:]
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ import pytest
 from submarine_runtime.network import (
     PortRangeError,
     Reservation,
+    bind_port,
     parse_port_range,
-    range_listener,
 )
-from submarine_runtime.port import bind_port
 from submarine_runtime.yarn import PageServer
 
 
@@ -64,7 +63,7 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
 def test_a_range_is_used_up_and_no_port_is_given_twice(ports: str) -> None:
     reserved = Reservation(1, ports)
     first = bind_port("127.0.0.1", ports=ports)
-    second = range_listener("0.0.0.0", ports)
+    second = bind_port("0.0.0.0", ports=ports)
     used = {reserved.ports[0], first.getsockname()[1], second.getsockname()[1]}
     assert used == set(parse_port_range(ports))
     for make in (

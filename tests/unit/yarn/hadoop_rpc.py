@@ -8,11 +8,10 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from submarine_runtime.kerberos import Token
-from submarine_runtime.protobuf import fields, varint
+from submarine_runtime.protobuf import delimited, encode, fields, parts
 
 NONCE = "bm9uY2U="
 
@@ -50,7 +49,7 @@ class Scheduler:
         size = stream.read(4)
         if len(size) < 4:
             return []
-        return list(_parts(stream.read(*struct.unpack(">I", size))))
+        return list(parts(stream.read(*struct.unpack(">I", size))))
 
     def _answer(self, head: dict[int, Any], messages: list[bytes]) -> bytes | None:
         call = (head[3] >> 1) ^ -(head[3] & 1)
@@ -60,28 +59,22 @@ class Scheduler:
             assert b"ApplicationMasterProtocolPB" in messages[0]
             return None
         if self._error:
-            return _delimited(_bytes(4, self._error.encode()) + b"\x10\x01")
+            return delimited(encode((2, 1), (4, self._error)))
         assert dict(fields(messages[0]))[1] == b"finishApplicationMaster"
         self.requests.append(dict(fields(messages[1])))
-        return _response(b"\x08" + bytes([len(self.requests) > 1]))
+        return _response(encode((1, int(len(self.requests) > 1))))
 
     def _sasl(self, message: dict[int, Any]) -> bytes:
         if message[2] == 1:
             challenge = (
                 f'realm="default",nonce="{NONCE}",qop="{self._qop}",charset=utf-8,'
                 "algorithm=md5-sess"
-            ).encode()
-            other = _bytes(1, b"KERBEROS") + _bytes(2, b"GSSAPI")
-            token = b"".join(
-                (
-                    *(_bytes(1, b"TOKEN"), _bytes(2, b"DIGEST-MD5"), _bytes(3, b"")),
-                    *(_bytes(4, b"default"), _bytes(5, challenge)),
-                )
             )
-            return b"\x10\x01" + _bytes(4, other) + _bytes(4, token)
+            other = encode((1, "KERBEROS"), (2, "GSSAPI"))
+            token = encode((1, "TOKEN"), (2, "DIGEST-MD5"), (3, ""), (4, "default"), (5, challenge))
+            return encode((2, 1), (4, other), (4, token))
         assert message[2] == 2
-        valid = self._is_valid(message[3].decode())
-        return b"\x10\x00" if valid else b"\x10\x03"
+        return encode((2, 0 if self._is_valid(message[3].decode()) else 3))
 
     def _is_valid(self, response: str) -> bool:
         said = dict(re.findall(r'([a-z-]+)="?([^",]*)', response))
@@ -96,22 +89,5 @@ class Scheduler:
         return said["response"] == hashlib.md5(text.encode()).hexdigest()
 
 
-def _parts(data: bytes) -> Iterator[bytes]:
-    place = 0
-    while place < len(data):
-        length, place = varint(data, place)
-        yield data[place : place + length]
-        place += length
-
-
 def _response(message: bytes) -> bytes:
-    return _delimited(b"\x08\x00\x10\x00") + _delimited(message)
-
-
-def _delimited(data: bytes) -> bytes:
-    size = len(data)
-    return (bytes([size]) if size < 128 else bytes([size & 127 | 128, size >> 7])) + data
-
-
-def _bytes(number: int, data: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _delimited(data)
+    return delimited(encode((1, 0), (2, 0))) + delimited(message)

@@ -10,8 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from submarine_runtime.network import peers
-from submarine_runtime.port import bind_port
+from submarine_runtime.network import bind_port, peers
 from submarine_runtime.yarn import PageServer
 from tests.second_user import as_user, needs_root
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.port import bind_port
+from submarine_runtime.network import bind_port
 from submarine_runtime.protocol import JobRecord, JobSpec, JobStore, Role, State, TaskRecord
 from submarine_runtime.record import Status
 from submarine_runtime.yarn import PageThread

@@ -27,7 +27,7 @@ from submarine_runtime.agent.preparation import Preparation
 from submarine_runtime.agent.program import Ending, SigtermInterrupt, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.frameworks import setting_of
-from submarine_runtime.network import PortRangeError, Reservation, range_listener
+from submarine_runtime.network import PortRangeError, Reservation, bind_port
 from submarine_runtime.protocol import (
     COORDINATOR_VARIABLE,
     TASK_VARIABLE,
@@ -264,11 +264,7 @@ def _listener(config: AgentConfig) -> tuple[socket.socket, Ending | None]:
     The coordinator learns of the failure over the link; until then a port that no other machine
     reaches stands for the missing one.
     """
-    if not config.port_range:
-        return socket.create_server((config.listen, 0)), None
     try:
-        listener = range_listener(config.listen, config.port_range)
+        return bind_port(config.listen, ports=config.port_range), None
     except PortRangeError as exc:
-        return socket.create_server(("127.0.0.1", 0)), Ending(EndReason.LAUNCH_FAILED, str(exc))
-    listener.listen()
-    return listener, None
+        return bind_port("127.0.0.1"), Ending(EndReason.LAUNCH_FAILED, str(exc))

@@ -60,8 +60,8 @@ class LiveViews:
         """
         # cost: ssl: the program starts before it is loaded.
         from submarine_runtime.agent.live.server import LiveRequests
-        from submarine_runtime.network import Tunnels
-        from submarine_runtime.port import PortServer, bind_port
+        from submarine_runtime.network import Tunnels, bind_port
+        from submarine_runtime.port import PortServer
 
         listen = self._config.listen
         try:
@@ -104,7 +104,7 @@ class LiveViews:
         if not skein_started_container():
             return
         # cost: the page, which only a job on YARN has.
-        from submarine_runtime.port import bind_port
+        from submarine_runtime.network import bind_port
         from submarine_runtime.yarn import PageThread
 
         status, config = self._status, self._config

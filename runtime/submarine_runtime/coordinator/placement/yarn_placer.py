@@ -24,11 +24,16 @@ from submarine_runtime.protocol import (
     Role,
 )
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import application, container_diagnostics, import_skein
+from submarine_runtime.yarn import application, import_skein, printable
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0
 _OVER = ("SUCCEEDED", "FAILED", "KILLED")
+#: What follows in YARN's text is of the container's own files: it is never a reason.
+_FILES = re.compile(r"\bLast \d+ bytes of ")
+_LOGGED = re.compile(r"^(?:\[\d{4}-|\S+ :$)")
+_EXIT_CODE = re.compile(r"\bexit code(?: is|:)? (\d+)", re.IGNORECASE)
+MAX_LINE = 200
 _MEMORY = re.compile(r"([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used", re.IGNORECASE)
 
 
@@ -101,7 +106,7 @@ class YarnPlacer(Placer):
 
     def _ending(self, state: str, item: Any) -> dict[str, Any]:
         message = str(item.exit_message or "").strip()
-        if self._was_preempted(message):
+        if self._was_preempted(reason_in(message)):
             detail = _("The scheduler preempted its container.")
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
         ending: dict[str, Any] = {**ending_of(state, message)}
@@ -110,20 +115,15 @@ class YarnPlacer(Placer):
         return ending
 
     def _image_failure(self, item: Any) -> dict[str, Any]:
-        """Return the ending of a container whose image did not run; empty for other endings.
-
-        skein's message is the same for all of them, so the NodeManager is asked.
-        """
+        """Return the ending of a container whose image did not run; empty for other endings."""
         spec = self._config.spec
         roles = (role for role in spec.roles if role.name == item.service_name)
         image = next(map(spec.image_of, roles), "")
         if not image:
             return {}
-        node, container = str(item.yarn_node_http_address), str(item.yarn_container_id)
-        text = container_diagnostics(node, container)
-        if not (text or item.exit_message):
-            text = NOT_ALLOWED  # A container that YARN rejects for its runtime has no text at all.
-        detail = image_failure(image, text)
+        # A container that YARN rejects for its runtime has no text at all.
+        message = str(item.exit_message or "").strip()
+        detail = image_failure(image, reason_in(message) if message else NOT_ALLOWED)
         if not detail:
             return {}
         return {"reason": EndReason.LAUNCH_FAILED.value, "detail": detail, "retry": False}
@@ -162,15 +162,21 @@ class YarnPlacer(Placer):
             raise PlacementError(sentence[:300]) from exc
 
 
+def reason_in(message: str) -> str:
+    """Return YARN's text on a container without the lines of the container's own files."""
+    return _FILES.split(message, 1)[0].strip()
+
+
 def ending_of(state: str, message: str) -> dict[str, str]:
     """Return why a container ended, from YARN's message."""
-    text = message.lower()
+    reported = reason_in(message)
+    text = reported.lower()
     detail = (
         message[-500:]
         if message
         else _("YARN reports {state} without a message.").format(state=state)
     )
-    memory = _MEMORY.search(message)
+    memory, code = _MEMORY.search(reported), _EXIT_CODE.search(reported)
     reason = EndReason.AGENT_LOST
     if memory or "beyond the 'physical' memory limit" in text or "beyond physical memory" in text:
         reason = EndReason.OUT_OF_MEMORY
@@ -180,6 +186,11 @@ def ending_of(state: str, message: str) -> dict[str, str]:
             )
     elif "released on a *lost* node" in text or "lost node" in text:
         reason, detail = EndReason.NODE_LOST, _("Its node was lost.")
+    elif code:
+        written = [line for line in message[len(reported) :].splitlines() if line.strip()]
+        lines = [printable(line.strip(), MAX_LINE) for line in written if not _LOGGED.match(line)]
+        detail = _("Its container ended with exit code {code}").format(code=code.group(1))
+        detail += f": {lines[-1]}" if lines else "."
     elif "localiz" in text or "filenotfound" in text:
         reason = EndReason.LOCALISATION_FAILED
     elif "invalid resource request" in text:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
-from submarine_jobs.backends.yarn.driver import FIRST_PAGE, make_master_jar, skein_jar
+from submarine_jobs.backends.yarn.driver import CHANGES, make_master_jar, skein_jar
 from submarine_jobs.storage import Storage
 from submarine_runtime.yarn import GPU
 
@@ -97,5 +97,5 @@ def heartbeat_jar(conf: HadoopConf, milliseconds: int) -> bytes:
 def _digest(path: Path, _mtime: int) -> str:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256")
-    digest.update(FIRST_PAGE)
+    digest.update(CHANGES)
     return digest.hexdigest()[:16]

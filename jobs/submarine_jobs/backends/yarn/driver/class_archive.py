@@ -28,7 +28,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from submarine_jobs import concurrency
-from submarine_jobs.backends.yarn.driver.master_jar import FIRST_PAGE, make_master_jar
+from submarine_jobs.backends.yarn.driver.master_jar import CHANGES, make_master_jar
 from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.storage import Storage
@@ -140,7 +140,7 @@ class MasterArchive:
         self._there = True
 
     def _digest(self) -> str:
-        digest = hashlib.sha256(FIRST_PAGE + self._gpu_resource.encode())
+        digest = hashlib.sha256(CHANGES + self._gpu_resource.encode())
         for jar in [skein_jar(), *self._jars]:
             info = os.stat(jar)
             digest.update(f"{jar}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
