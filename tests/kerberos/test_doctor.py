@@ -237,3 +237,39 @@ def test_nodes_are_probed_with_the_job_of_a_user(alice: User) -> None:
     done = alice.run("doctor", "--node-list", "nowhere")
     assert done.returncode == 2
     assert "There is no running node nowhere." in done.stderr
+
+
+def test_a_script_starts_a_stopped_queue(
+    alice: User, kerberos_minicluster: Minicluster, tmp_path: Path
+) -> None:
+    """``--fix`` reads the queues with the ticket, and changes nothing by itself."""
+    cluster, queue = kerberos_minicluster, {"SUBMARINE_QUEUE": "narrow"}
+    conf = cluster.layout.conf("resourcemanager")
+    path, key = conf / "capacity-scheduler.xml", "yarn.scheduler.capacity.root.narrow.state"
+    original = path.read_bytes()
+    try:
+        path.write_bytes(write_properties({**read_properties(path), key: "STOPPED"}))
+        refresh_queues(cluster, tmp_path)
+        assert findings(alice, **queue)["queues"]["status"] == "error"
+        done = alice.run("doctor", "--fix", "--items", "all", "--json", env=queue)
+        found = json.loads(done.stdout)
+        assert "queues" in {one["name"] for one in found["fixes"]}, done.stdout + done.stderr
+        script = alice.directory / found["script"]
+        assert read_properties(path)[key] == "STOPPED"
+
+        def run(mode: str) -> None:
+            command = ["sh", str(script), mode, "resourcemanager"]
+            environ = {**os.environ, "HADOOP_CONF_DIR": str(conf)}
+            subprocess.run(command, env=environ, check=True, timeout=60)
+
+        run("dry-run")
+        assert read_properties(path)[key] == "STOPPED"
+        run("apply")
+        assert read_properties(path)[key] == "RUNNING"
+        refresh_queues(cluster, tmp_path)
+        assert findings(alice, **queue)["queues"]["status"] == "ok"
+        run("undo")
+        assert read_properties(path)[key] == "STOPPED"
+    finally:
+        path.write_bytes(original)
+        refresh_queues(cluster, tmp_path)

@@ -40,6 +40,10 @@ class UnregistrationError(Exception):
     """The application could not be unregistered; the message is one sentence."""
 
 
+class _RefusalError(ValueError):
+    """A ResourceManager will never accept the request."""
+
+
 def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
     """Unregister the application of this container, if it is the master's; return whether it is.
 
@@ -60,14 +64,22 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
     result = _APP_SUCCEEDED if succeeded else _APP_FAILED
     request = encode((1, detail[:1000]), (2, address), (3, result))
     until, reason = time.monotonic() + LIMIT, ""
-    for scheduler in server.schedulers:
-        host, _colon, port = scheduler.rpartition(":")
-        try:
-            with socket.create_connection((host, int(port)), CONNECT_SECONDS) as connection:
-                _finish(_Connection(connection, until), tokens[0], request, until)
-            return True
-        except (OSError, ValueError, IndexError, struct.error) as exc:
-            reason = str(exc)
+    # While another ResourceManager becomes active, none listens, and the active one does not know
+    # the master until its next heartbeat.
+    again = True
+    while again:
+        again = False
+        for scheduler in server.schedulers:
+            host, _colon, port = scheduler.rpartition(":")
+            try:
+                with socket.create_connection((host, int(port)), CONNECT_SECONDS) as connection:
+                    _finish(_Connection(connection, until), tokens[0], request, until)
+                return True
+            except (OSError, ValueError, IndexError, struct.error) as exc:
+                reason = str(exc)
+                again |= not isinstance(exc, _RefusalError)
+        again &= time.monotonic() < until
+        time.sleep(PAUSE if again else 0)
     raise UnregistrationError(
         _("YARN did not take the address of the job's text: {reason}").format(reason=reason[:300])
     )
@@ -136,14 +148,14 @@ class _Connection:
             if auth.get(1) == b"TOKEN" and auth.get(2) == b"DIGEST-MD5":
                 break
         else:
-            raise ValueError("it takes no token")
+            raise _RefusalError("it takes no token")
         protocol, server = _plain(auth.get(3)), _plain(auth.get(4))
         user, password = (base64.b64encode(x).decode() for x in (token.identifier, token.password))
         proof = digest_response(_plain(auth.get(5)), user, password, f"{protocol}/{server}")
         chosen = encode(*((number, _plain(auth.get(number))) for number in (1, 2, 3, 4)))
         self.send(_SASL_CALL, encode((2, _INITIATE), (3, proof), (4, chosen)))
         if dict(fields(self.receive())).get(2) != _SUCCESS:
-            raise ValueError("it refuses the token")
+            raise _RefusalError("it refuses the token")
 
     def _read(self, size: int) -> bytes:
         data = b""
@@ -173,7 +185,7 @@ def digest_response(challenge: str, user: str, password: str, uri: str, cnonce: 
     """
     said = {m[1]: m[2] if m[2] is not None else m[3] for m in _DIRECTIVE.finditer(challenge)}
     if "auth" not in said.get("qop", "auth").split(","):
-        raise ValueError("it requires protected calls")
+        raise _RefusalError("it requires protected calls")
     realm, nonce = said.get("realm", ""), said.get("nonce", "")
     cnonce = cnonce or secrets.token_hex(16)
     secret = _md5(f"{user}:{realm}:{password}".encode()) + f":{nonce}:{cnonce}".encode()

@@ -1,4 +1,4 @@
-"""A ResourceManager's scheduler port that takes one call: Hadoop's RPC with a token."""
+"""A ResourceManager's scheduler port that takes a call: Hadoop's RPC with a token."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 import threading
+from contextlib import suppress
 from typing import Any
 
 from submarine_runtime.kerberos import Token
@@ -22,12 +23,16 @@ class Scheduler:
     Parameters
     ----------
     error
-        Class of the exception with which each call is refused; empty: none.
+        Class of the exception with which calls are refused; empty: none.
+    errors
+        Number of the refused calls; None: all.
     """
 
-    def __init__(self, token: Token, *, qop: str = "auth", error: str = "") -> None:
+    def __init__(
+        self, token: Token, *, qop: str = "auth", error: str = "", errors: int | None = None
+    ) -> None:
         self.requests: list[dict[int, Any]] = []
-        self._token, self._qop, self._error = token, qop, error
+        self._token, self._qop, self._error, self._errors = token, qop, error, errors
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._run, daemon=True).start()
@@ -36,14 +41,18 @@ class Scheduler:
         self._listener.close()
 
     def _run(self) -> None:
-        with self._listener.accept()[0] as connection:
-            stream = connection.makefile("rwb")
-            assert stream.read(7) == b"hrpc\x09\x00\xdf"
-            for head, *messages in iter(lambda: self._read(stream), []):
-                answer = self._answer(dict(fields(head)), messages)
-                if answer is not None:
-                    stream.write(struct.pack(">I", len(answer)) + answer)
-                    stream.flush()
+        with suppress(OSError):  # The listener is closed.
+            while True:
+                with self._listener.accept()[0] as connection:
+                    self._serve(connection.makefile("rwb"))
+
+    def _serve(self, stream: Any) -> None:
+        assert stream.read(7) == b"hrpc\x09\x00\xdf"
+        for head, *messages in iter(lambda: self._read(stream), []):
+            answer = self._answer(dict(fields(head)), messages)
+            if answer is not None:
+                stream.write(struct.pack(">I", len(answer)) + answer)
+                stream.flush()
 
     def _read(self, stream: Any) -> list[bytes]:
         size = stream.read(4)
@@ -58,7 +67,8 @@ class Scheduler:
         if call == -3:
             assert b"ApplicationMasterProtocolPB" in messages[0]
             return None
-        if self._error:
+        if self._error and self._errors != 0:
+            self._errors = None if self._errors is None else self._errors - 1
             return delimited(encode((2, 1), (4, self._error)))
         assert dict(fields(messages[0]))[1] == b"finishApplicationMaster"
         self.requests.append(dict(fields(messages[1])))

@@ -10,7 +10,12 @@ import pytest
 
 from submarine_runtime.kerberos import Token, token_bytes
 from submarine_runtime.protocol import LogServer
-from submarine_runtime.yarn import UnregistrationError, digest_response, unregister
+from submarine_runtime.yarn import (
+    UnregistrationError,
+    digest_response,
+    unregister,
+    unregistration,
+)
 from submarine_runtime.yarn.unregistration import text_address
 from tests.unit.yarn.hadoop_rpc import Scheduler
 
@@ -81,11 +86,37 @@ def test_the_application_ends_with_the_address_of_the_text() -> None:
         (replace(TOKEN, password=b"another"), {}, "refuses the token"),
     ],
 )
-def test_a_refusal_is_one_sentence(token: Token, changes: dict[str, str], reason: str) -> None:
+def test_a_refusal_is_one_sentence(
+    token: Token, changes: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unregistration, "LIMIT", 0.5)
     scheduler = Scheduler(token, **changes)
     with contextlib.closing(scheduler), pytest.raises(UnregistrationError, match=reason):
         unregister(LogServer("http://jhs/logs", [scheduler.address]), succeeded=True, detail="")
     assert scheduler.requests == []
+
+
+@pytest.mark.usefixtures("container")
+def test_the_request_is_repeated_until_a_resourcemanager_knows_the_master() -> None:
+    error = "org.x.ApplicationMasterNotRegisteredException"
+    scheduler = Scheduler(TOKEN, error=error, errors=2)
+    with contextlib.closing(scheduler):
+        server = LogServer("http://jhs/logs", ["127.0.0.1:1", scheduler.address])
+        assert unregister(server, succeeded=True, detail="")
+    assert len(scheduler.requests) == 2
+
+
+@pytest.mark.usefixtures("container")
+def test_a_resourcemanager_that_refuses_the_token_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = Scheduler(replace(TOKEN, password=b"another"))
+    pauses: list[float] = []
+    monkeypatch.setattr(unregistration.time, "sleep", pauses.append)
+    server = LogServer("http://jhs/logs", [scheduler.address])
+    with contextlib.closing(scheduler), pytest.raises(UnregistrationError):
+        unregister(server, succeeded=True, detail="")
+    assert not any(pauses)
 
 
 def test_a_container_without_the_masters_token_does_nothing(
