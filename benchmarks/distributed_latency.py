@@ -11,20 +11,17 @@ Run: ``python benchmarks/distributed_latency.py [--runs N] [--minicluster NAME]`
 
 from __future__ import annotations
 
-import io
 import statistics
 import sys
 import time
-import zipfile
 from pathlib import Path
 from typing import Any
 
-from on_minicluster import open_session, run_on_minicluster
+from on_minicluster import bundle_of, open_session, run_on_minicluster, spec_of
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit import submit
 
 WORKERS = 4
@@ -108,32 +105,13 @@ def bare(client: Any, backend: YarnBackend, out: Path) -> tuple[float, float]:
 def submarine(session: Session, backend: YarnBackend, out: Path) -> tuple[float, float]:
     """Return the same for Submarine; the job must succeed."""
     out.mkdir()
-    spec, bundle = job_of(out)
+    spec, bundle = spec_of(out.name[:40], str(out), count=WORKERS), bundle_of(PROGRAM)
     began = time.time()
     job = submit(session, spec, bundle)
     assert job.handle is not None
     seconds = watch(backend, str(job.handle["application_id"]), out, began)
     job.wait_success(timeout=60)
     return seconds
-
-
-def job_of(out: Path) -> tuple[JobSpec, bytes]:
-    """Return the specification of four workers of skein's default size, and the bundle."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("main.py", PROGRAM)
-    role = Role(instances=WORKERS, resources=Resources(512, 1, 0))
-    spec = JobSpec(
-        name=out.name[:40],
-        backend="yarn",
-        roles=(role,),
-        args=(str(out),),
-        python=sys.executable,
-        framework="any",
-        policy="all",
-        bundle_digest="0" * 64,
-    )
-    return spec, stream.getvalue()
 
 
 def watch(

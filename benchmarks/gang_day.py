@@ -15,25 +15,23 @@ Run: ``python benchmarks/gang_day.py [--jobs N] [--minicluster NAME] [--json FIL
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import random
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from on_minicluster import open_session
+from on_minicluster import bundle_of, open_session, spec_of
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.model import Resources
 from submarine_jobs.submit import submit
 from submarine_minicluster import Minicluster, Settings
 from submarine_runtime.yarn import REQUESTS_AND_TIMEOUTS, Application, applications_of
@@ -146,24 +144,14 @@ def _applications(backend: YarnBackend, ids: set[str]) -> list[Application]:
 
 def submarine(session: Session) -> Start:
     """Return what submits a job of ours."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("main.py", PROGRAM)
+    bundle = bundle_of(PROGRAM)
 
     def start(gang: Gang) -> str:
-        spec = JobSpec(
-            name=gang.name,
-            backend="yarn",
-            roles=(Role(instances=gang.size, resources=Resources(192, 1, 1)),),
-            args=(str(gang.seconds),),
-            python=sys.executable,
-            framework="any",
-            policy="all",
-            gang_timeout=PATIENCE,
-            gang_retries=100,
-            bundle_digest="0" * 64,
+        spec = spec_of(
+            gang.name, str(gang.seconds), count=gang.size, resources=Resources(192, 1, 1)
         )
-        job = submit(session, spec, stream.getvalue())
+        patient = replace(spec, gang_timeout=PATIENCE, gang_retries=100)
+        job = submit(session, patient, bundle)
         assert job.handle is not None
         return str(job.handle["application_id"])
 

@@ -10,22 +10,22 @@ Run: ``python benchmarks/kerberos_start.py [--runs N] [--https] [--json FILE]``
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import statistics
 import sys
 import tempfile
 import time
-import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from on_minicluster import bundle_of, spec_of
+
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.model import Profile
 from submarine_jobs.submit import submit
 from submarine_minicluster import Minicluster, Settings
 
@@ -92,20 +92,8 @@ def run(session: Session, out: Path) -> dict[str, float]:
     """Return the figures of one job, which must succeed."""
     backend = session.backend()
     assert isinstance(backend, YarnBackend)
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("main.py", PROGRAM)
-    spec = JobSpec(
-        name="start",
-        backend="yarn",
-        roles=(Role(resources=Resources(512, 1, 0)),),
-        args=(str(out),),
-        python=sys.executable,
-        framework="any",
-        bundle_digest="0" * 64,
-    )
     calls, began = backend.rm.calls, time.time()
-    job = submit(session, spec, stream.getvalue())
+    job = submit(session, spec_of("start", str(out)), bundle_of(PROGRAM))
     submitted = backend.rm.calls - calls
     record = job.wait_success(timeout=180)
     used = record.resources.get("used") or {}

@@ -1,17 +1,20 @@
-"""Common code of the latency benchmarks: command line and minicluster."""
+"""Common code of benchmarks on a minicluster: command line, session, jobs of one program."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
+import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from submarine_jobs.client import Session
-from submarine_jobs.model import Profile
+from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_minicluster import Minicluster
 
 Result = dict[str, Any]
@@ -54,4 +57,36 @@ def open_session(state_dir: Path, settings: Mapping[str, str]) -> Session:
             state_dir=state_dir,
             settings=dict(settings),
         )
+    )
+
+
+def bundle_of(program: str) -> bytes:
+    """Return the bundle of a program."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("main.py", program)
+    return stream.getvalue()
+
+
+def spec_of(
+    name: str, *arguments: str, count: int = 1, resources: Resources | None = None
+) -> JobSpec:
+    """Return the specification of a job that succeeds when all its workers do.
+
+    Parameters
+    ----------
+    arguments
+        Of the program.
+    resources
+        Of a worker; by default those of skein.
+    """
+    return JobSpec(
+        name=name,
+        backend="yarn",
+        roles=(Role(instances=count, resources=resources or Resources(512, 1, 0)),),
+        args=arguments,
+        python=sys.executable,
+        framework="any",
+        policy="all" if count > 1 else None,
+        bundle_digest="0" * 64,
     )

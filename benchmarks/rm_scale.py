@@ -16,15 +16,12 @@ Run: ``python benchmarks/rm_scale.py [--nodes N] [--applications N] [--gang N] [
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import statistics
-import sys
 import tempfile
 import threading
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +30,7 @@ from typing import Any
 
 import psutil
 from distributed_latency import PROGRAM
-from on_minicluster import open_session
+from on_minicluster import bundle_of, open_session, spec_of
 from simulated_nodes import PROPERTIES, ContainerStarts, SimulatedApplications, SimulatedNodes
 
 from submarine_jobs.backends.yarn import YarnBackend
@@ -41,7 +38,7 @@ from submarine_jobs.backends.yarn.cluster import Survey, tag_of
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.model import Resources
 from submarine_jobs.submit import submit
 from submarine_minicluster import Minicluster, Settings
 from submarine_runtime.cluster_http import Answer
@@ -53,6 +50,7 @@ STARTS = 12
 #: Seconds between two polls of the panel while nothing changes.
 INTERVAL = 10.0
 _SERIES = 30
+_WORKER = Resources(192, 1, 1)
 WITHOUT = "without the panel"
 
 
@@ -158,7 +156,7 @@ class Bench:
 
     def actions(self, runs: int, gang: int) -> dict[str, Cost]:
         """Measure all actions."""
-        spec = spec_of("plan", 2, self.scratch)
+        spec = spec_of("plan", str(self.scratch), count=2, resources=_WORKER)
         needs = [ContainerRequest(2, 512, 1, 1)]
         words = ["run", "probe", "--dry-run", "--memory", "256M", "--worker_launch_cmd", "true"]
         warm = self.backend()
@@ -183,7 +181,8 @@ class Bench:
         """Run a gang and wait for the first line of each task."""
         out = Path(tempfile.mkdtemp(dir=self.scratch))
         session = open_session(self.scratch / "state", {})
-        job = submit(session, spec_of("gang", count, out), bundle())
+        spec = spec_of("gang", str(out), count=count, resources=_WORKER)
+        job = submit(session, spec, bundle_of(PROGRAM))
         deadline = time.monotonic() + 420
         while sum(path.suffix != ".tmp" for path in out.iterdir()) < count:
             if time.monotonic() > deadline or job.view().record.state.ended:
@@ -191,29 +190,6 @@ class Bench:
             time.sleep(0.2)
         # The record is written afterwards; the wait for it is no part of the figure.
         threading.Thread(target=job.wait, kwargs={"timeout": 120}, daemon=True).start()
-
-
-def bundle() -> bytes:
-    """Return the bundle of a program that writes the time of its first line."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("main.py", PROGRAM)
-    return stream.getvalue()
-
-
-def spec_of(name: str, count: int, out: Path) -> JobSpec:
-    """Return the specification of a job whose workers write the time to files in ``out``."""
-    role = Role(instances=count, resources=Resources(192, 1, 1))
-    return JobSpec(
-        name=name,
-        backend="yarn",
-        roles=(role,),
-        args=(str(out),),
-        python=sys.executable,
-        framework="any",
-        policy="all",
-        bundle_digest="0" * 64,
-    )
 
 
 @contextmanager

@@ -11,17 +11,15 @@ uploads. Run: ``python benchmarks/submit_latency.py [--runs N] [--minicluster NA
 
 from __future__ import annotations
 
-import io
 import json
 import statistics
 import sys
 import time
 import urllib.request
-import zipfile
 from pathlib import Path
 from typing import Any
 
-from on_minicluster import open_session, run_on_minicluster
+from on_minicluster import bundle_of, open_session, run_on_minicluster
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.driver import stop_driver
@@ -113,14 +111,11 @@ def submarine(session: Session, scratch: Path, name: str) -> float:
 
 def job_of(name: str, out: Path) -> tuple[JobSpec, bytes]:
     """Return a specification of skein's default size, and the bundle with the program."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("main.py", PROGRAM)
     role = Role(resources=Resources(512, 1, 0))
     spec = JobSpec(
         name=name, backend="yarn", roles=(role,), args=(str(out),), python=sys.executable
     )
-    return spec, stream.getvalue()
+    return spec, bundle_of(PROGRAM)
 
 
 def wait_for(path: Path, seconds: float = 120.0) -> float:

@@ -91,7 +91,7 @@ class Format:
         return ""
 
     def read(self, split: Split) -> Iterator[Batch]:
-        """Yield the records of a part, in order, in batches of any size.
+        """Yield the records of a part, in order, in batches of any size; called by ``read_all``.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Format:
     def read_all(self, splits: Sequence[Split]) -> Iterator[tuple[int, Batch]]:
         """Yield the records of parts, in order: number of the part, and a batch as of ``read``.
 
-        A format may read the next part in advance.
+        A format that reads the next part in advance has this method in place of ``read``.
         """
         for number, split in enumerate(splits):
             with names_file(split.file):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from itertools import groupby, zip_longest
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, NamedTuple, Sequence
 
 from submarine_data.batches import ArrowBatch, Batch
 from submarine_data.errors import DataError, require
@@ -73,10 +73,6 @@ class ParquetFormat(Format):
             groups = self._matching(opened, range(opened.metadata.num_row_groups))
             return [Split(file, i, i + 1, _bytes(opened.metadata, i, columns)) for i in groups]
 
-    def read(self, split: Split) -> Iterator[Batch]:
-        """Yield the records of row groups ``start`` to ``end`` - 1."""
-        return (batch for _number, batch in self.read_all([split]))
-
     def read_all(self, splits: Sequence[Split]) -> Iterator[tuple[int, Batch]]:
         """See ``Format``; large row groups are read in advance also from a file's next part."""
         numbered = enumerate(splits)
@@ -100,13 +96,16 @@ class ParquetFormat(Format):
                 unbuffered = source if isinstance(source, str) else source.raw
                 # Page by page if they are large: with little memory.
                 opened = self._parquet_file(unbuffered, metadata, _BUFFER if large else 0)
-            for index, ((number, _split), groups) in enumerate(zip(parts, found)):
-                if ahead:
-                    chunks = [
-                        [_chunks(metadata, group, columns) for group in part]
-                        for part in found[index : index + 2]
-                    ]
-                    source.raw.expect(*_plan(chunks, in_order=slow_jumps(file)))
+            plans = (
+                _plan_of([_chunks(metadata, group, columns) for group in groups], slow_jumps(file))
+                for groups in found
+            )
+            plan = next(plans, None) if ahead else None
+            for (number, _split), groups in zip(parts, found):
+                if plan is not None:
+                    following = next(plans, None)
+                    source.raw.expect(*(plan.then(following) if following else plan))
+                    plan = following
                 done = 0
                 try:
                     for batch in self._batches(opened, groups, columns, threads=not ahead):
@@ -250,37 +249,44 @@ def _chunks(metadata: Any, group: int, columns: list[str]) -> list[Range]:
     return found
 
 
-def _plan(
-    parts: list[list[list[Range]]], *, in_order: bool
-) -> tuple[list[Range], int, list[Range]]:
-    """Return the arguments of ``ReadAheadFile.expect`` for parts of a file.
+class _Plan(NamedTuple):
+    """The arguments of ``ReadAheadFile.expect``."""
+
+    expected: list[Range]
+    kept: int
+    beside: list[Range]
+
+    def then(self, other: _Plan) -> _Plan:
+        """Return the plan of this part and of the one after it."""
+        kept = max(self.kept, other.kept)
+        return _Plan(self.expected + other.expected, kept, self.beside + other.beside)
+
+
+def _plan_of(groups: list[list[Range]], in_order: bool) -> _Plan:
+    """Return how a part of a file is read ahead.
 
     Parameters
     ----------
-    parts
-        Where the columns of each row group of each part are in the file.
+    groups
+        Where the columns of each row group are in the file.
     in_order
         Whether to read in the order of the file, as far as memory suffices: each half of a large
         row group, or of several small ones, by its own connection, because an answer takes one core
         of its server.
     """
-    found: list[Range] = []
+    if not in_order or max(map(_length, groups), default=0) > _READ_IN_ORDER:
+        return _Plan([one for chunks in groups for one in _in_turns(chunks)], _KEPT, [])
+    expected: list[Range] = []
     beside: list[Range] = []
     kept = 0
-    for groups in parts:
-        largest = max(map(_length, groups), default=0)
-        if in_order and largest <= _READ_IN_ORDER:
-            for chunks in _joined(groups):
-                pieces = _parts(sorted(chunks), _SMALL_PIECE)
-                middle = (len(pieces) + 1) // 2
-                beside += pieces[middle:]
-                for both in zip_longest(pieces[:middle], pieces[middle:]):
-                    found += [one for one in both if one is not None]
-                kept = max(kept, _length(chunks))
-        else:
-            found += [one for chunks in groups for one in _in_turns(chunks)]
-            kept = max(kept, _KEPT)
-    return found, kept, beside
+    for chunks in _joined(groups):
+        pieces = _parts(sorted(chunks), _SMALL_PIECE)
+        middle = (len(pieces) + 1) // 2
+        beside += pieces[middle:]
+        for both in zip_longest(pieces[:middle], pieces[middle:]):
+            expected += [one for one in both if one is not None]
+        kept = max(kept, _length(chunks))
+    return _Plan(expected, kept, beside)
 
 
 def _length(chunks: list[Range]) -> int:

@@ -194,23 +194,27 @@ class YarnBackend(Backend):
 
     @cached_property
     def gpu_resource(self) -> str:
-        """The name of GPUs as a resource: the setting, or the one that the nodes offer.
+        """The name of GPUs as a resource: the setting, the only known one, or that of the nodes.
 
         Raises
         ------
         ConfigError
             If the setting names another resource.
         """
+        known = self.conf.gpu_resources
+        only = next(iter(known), GPU) if len(known) < 2 else ""
+        return self._chosen_gpu_resource or only or offered_gpu_resource(self.nodes()) or GPU
+
+    @property
+    def _chosen_gpu_resource(self) -> str:
+        """The setting; empty if there is none."""
         chosen = self.profile.settings.get("gpu_resource")
         if chosen and chosen not in GPU_RESOURCES:
             raise ConfigError(
                 _("gpu_resource = {value!r} is not a resource of GPUs.").format(value=chosen[:80]),
                 _("Use {names}.").format(names=" or ".join(GPU_RESOURCES)),
             )
-        known = self.conf.gpu_resources
-        if chosen or len(known) < 2:
-            return chosen or next(iter(known), GPU)
-        return offered_gpu_resource(self.nodes()) or GPU
+        return chosen or ""
 
     @cached_property
     def _gpu_profile(self) -> Profile:
@@ -270,8 +274,9 @@ class YarnBackend(Backend):
         checked = self.conf.get(_ACLS) == "true"
         user = self.user if checked else None
         nodes = self.nodes()
-        gpu_resource = self.profile.settings.get("gpu_resource") or offered_gpu_resource(nodes)
-        knows_gpus = (gpu_resource or GPU) in self.conf.gpu_resources
+        # That of the nodes, also if the configuration knows only another one: an error states it.
+        gpu_resource = self._chosen_gpu_resource or offered_gpu_resource(nodes) or GPU
+        knows_gpus = gpu_resource in self.conf.gpu_resources
         view = ClusterView(scheduler, nodes, steps, knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
