@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from submarine_minicluster.hadoop import cache_dir
@@ -121,6 +122,22 @@ class Cell:
         if check and process.returncode:
             raise AssertionError(f"{list(words)} ended with {process.returncode}:\n{output}")
         return subprocess.CompletedProcess(list(words), process.returncode, output)
+
+    @contextmanager
+    def background(self, words: Sequence[str], *, ready: str = "") -> Iterator[None]:
+        """Run a command as root during the block, which begins when it has written `ready`."""
+        process = subprocess.Popen(
+            self.command(words), text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None
+            if ready and process.stdout.readline().strip() != ready:
+                raise AssertionError(f"{list(words)} did not write {ready}")
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
     def path(self, inside: str | Path) -> Path:
         """Return the path by which this process reads a file of the cell."""

@@ -20,6 +20,10 @@ from tests.containers.hadoop import LAYOUT
 
 _START_SECONDS = 240
 _JOB_SECONDS = 240
+_FETCH = (
+    "import sys, urllib.request\n"
+    "print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode(), end='')"
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -97,6 +101,18 @@ class Containers:
         command = [str(Path(sys.prefix, "bin", "submarine")), *words]
         done = self.cell.run(command, user=user, env=environment, timeout=_JOB_SECONDS, check=check)
         return done.returncode, done.stdout
+
+    def fetch(self, url: str, user: str = "alice") -> str:
+        """Return the page at an address as a user of the cell reads it; empty if there is none."""
+        words = [sys.executable, "-c", _FETCH, url]
+        done = self.cell.run(words, user=user, check=False)
+        return "" if done.returncode else done.stdout
+
+    def python(self, module: str, *words: str, user: str = "alice", **variables: str) -> str:
+        """Run a module of the tests as a user, and return its output."""
+        environment = {**self._environment, "PYTHONPATH": str(REPOSITORY), **variables}
+        command = [sys.executable, "-m", module, *words]
+        return self.cell.run(command, user=user, env=environment, timeout=_JOB_SECONDS).stdout
 
     def run(
         self, source: str, *options: str, user: str = "alice", check: bool = True, **variables: str

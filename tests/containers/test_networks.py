@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from tests.containers.conftest import Containers
-from tests.containers.hadoop import IMAGE
+from tests.containers.hadoop import IMAGE, LAYOUT
 
 _IMAGE = ("--docker_image", IMAGE)
 _SOURCE = """
@@ -49,3 +52,41 @@ def test_gang_runs_in_a_network(containers: Containers, network: str, prefix: st
     done = containers.run(_SOURCE, *_IMAGE, "--worker", "2", *network_options)
     for index in range(2):
         assert f"address {prefix}" in containers.log(done, f"worker:{index}")
+
+
+def test_network_of_the_former_zeppelin_interpreter(containers: Containers) -> None:
+    """`docker.container.network` of the settings is the network of the form's job."""
+    source = "%submarine.python\nimport sys\nprint('argument', sys.argv[1])\n" + _SOURCE
+    form = {
+        "command": "JOB_RUN",
+        "input_path": "hdfs://node0:9000/user/alice",
+        "worker_launch_cmd": "python3 main.py %input_path%",
+    }
+    properties = {
+        "SUBMARINE_HADOOP_CONF_DIR": str(LAYOUT.client_conf),
+        "submarine.wait": "true",
+        "machinelearning.distributed.enable": "true",
+        "tf.worker.services.num": "2",
+        "tf.worker.services.memory": "256M",
+        "tf.worker.services.cpu": "1",
+        "tf.worker.services.gpu": "1",
+        "tf.worker.services.docker.image": IMAGE,
+        "tf.parameter.services.num": "0",
+        "docker.container.network": "gang",
+    }
+    paragraphs = [
+        {"title": "main.py", "text": source, "params": {}},
+        {"title": "", "text": "%submarine dashboard", "params": form},
+    ]
+    names = '[settings]\ndocker_mounts = "/etc/hosts:/etc/hosts:ro"\n'
+    config = containers.cell.write("/home/alice/zeppelin.toml", names)
+    plan = json.dumps({"properties": properties, "paragraphs": paragraphs})
+    output = containers.python("tests.containers.zeppelin_note", plan, SUBMARINE_CONFIG=config)
+    (shown,) = json.loads(output.splitlines()[-1])
+    assert shown["code"] in ("SUCCESS", "KEEP_PREVIOUS_RESULT"), shown["text"]
+    found = re.search(r"alice-2jcell-\d{8}-[0-9a-f]{4}", shown["text"])
+    assert found is not None, shown["text"]
+    for index in range(2):
+        log = containers.submarine("logs", found.group(), "--task", f"worker:{index}")[1]
+        assert "argument hdfs://node0:9000/user/alice\n" in log
+        assert "address 10.79.0." in log

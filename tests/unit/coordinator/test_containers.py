@@ -77,6 +77,11 @@ def test_the_node_manager_reports_the_end_of_a_container(
             "Its container ended with exit code 137.",
         ),
         ("Failed on local localizer", "localisation_failed", "Failed on local localizer"),
+        (
+            "Exception from container-launch.\nExit code: 7\nShell error output: No such image\n",
+            "agent_lost",
+            "Its container ended with exit code 7.",
+        ),
         ("", "agent_lost", "YARN reports FAILED without a message."),
     ],
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +89,7 @@ def test_the_application_ends_with_the_address_of_the_text() -> None:
     ],
 )
 def test_a_refusal_is_one_sentence(
-    token: Token, changes: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+    token: Token, changes: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unregistration, "LIMIT", 0.5)
     scheduler = Scheduler(token, **changes)
@@ -112,7 +114,7 @@ def test_a_resourcemanager_that_refuses_the_token_is_asked_once(
 ) -> None:
     scheduler = Scheduler(replace(TOKEN, password=b"another"))
     pauses: list[float] = []
-    monkeypatch.setattr(unregistration.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     server = LogServer("http://jhs/logs", [scheduler.address])
     with contextlib.closing(scheduler), pytest.raises(UnregistrationError):
         unregister(server, succeeded=True, detail="")

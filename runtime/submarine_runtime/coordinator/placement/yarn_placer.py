@@ -10,7 +10,7 @@ import os
 import re
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, Sequence
 
 from submarine_runtime.coordinator.placement.image_failure import NOT_ALLOWED, image_failure
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
@@ -28,6 +28,9 @@ from submarine_runtime.yarn import application, import_skein, printable
 
 CALL_SECONDS = 10.0
 REST_SECONDS = 3.0
+#: Bytes of an answer of the master: it has YARN's text, of some kB, on each container that ended.
+MAX_ANSWER = 256 << 20
+_LIVE = ("WAITING", "REQUESTED", "RUNNING")
 _OVER = ("SUCCEEDED", "FAILED", "KILLED")
 #: What follows in YARN's text is of the container's own files: it is never a reason.
 _FILES = re.compile(r"\bLast \d+ bytes of ")
@@ -55,7 +58,7 @@ class YarnPlacer(Placer):
             os.environ.pop(name, None)  # The master is never behind a proxy.
         skein = import_skein()
         self._config, self._address, self._proto = config, address, skein.proto
-        self._client = skein.ApplicationClient.from_current()
+        self._client = _master_of(skein)
         self._seats: dict[str, str] = {}
         self._placed: set[str] = set()
         self._preempted = 0
@@ -86,9 +89,9 @@ class YarnPlacer(Placer):
 
     def poll(self) -> list[dict[str, Any]]:
         """See ``Placer.poll``."""
-        states = ["WAITING", "REQUESTED", "RUNNING", *_OVER]
-        answer = self._call("getContainers", self._proto.ContainersRequest(states=states))
-        found = {f"{item.service_name}_{item.instance}": item for item in answer.containers}
+        found = self._containers(_LIVE)
+        if not found.keys() >= set(self._seats.values()):
+            found.update(self._containers(_OVER))
         events = []
         for seat, name in list(self._seats.items()):
             item = found.get(name)
@@ -104,6 +107,10 @@ class YarnPlacer(Placer):
                 events.append({"type": "placed", "seat": seat, "node": node})
         return events
 
+    def _containers(self, states: Sequence[str]) -> dict[str, Any]:
+        answer = self._call("getContainers", self._proto.ContainersRequest(states=states))
+        return {f"{item.service_name}_{item.instance}": item for item in answer.containers}
+
     def _ending(self, state: str, item: Any) -> dict[str, Any]:
         message = str(item.exit_message or "").strip()
         if self._was_preempted(reason_in(message)):
@@ -111,22 +118,14 @@ class YarnPlacer(Placer):
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
         ending: dict[str, Any] = {**ending_of(state, message)}
         if state == "FAILED" and ending["reason"] == EndReason.AGENT_LOST.value:
-            ending.update(self._image_failure(item))
+            roles = (role for role in self._config.spec.roles if role.name == item.service_name)
+            image = next(map(self._config.spec.image_of, roles), "")
+            # A container that YARN rejects for its runtime has no text at all.
+            detail = image_failure(image, reason_in(message) or NOT_ALLOWED) if image else ""
+            if detail:
+                reason = EndReason.LAUNCH_FAILED.value
+                ending = {"reason": reason, "detail": detail, "retry": False}
         return ending
-
-    def _image_failure(self, item: Any) -> dict[str, Any]:
-        """Return the ending of a container whose image did not run; empty for other endings."""
-        spec = self._config.spec
-        roles = (role for role in spec.roles if role.name == item.service_name)
-        image = next(map(spec.image_of, roles), "")
-        if not image:
-            return {}
-        # A container that YARN rejects for its runtime has no text at all.
-        message = str(item.exit_message or "").strip()
-        detail = image_failure(image, reason_in(message) if message else NOT_ALLOWED)
-        if not detail:
-            return {}
-        return {"reason": EndReason.LAUNCH_FAILED.value, "detail": detail, "retry": False}
 
     def _was_preempted(self, message: str) -> bool:
         """Whether YARN's message or a higher count of preempted containers shows a preemption."""
@@ -165,6 +164,24 @@ class YarnPlacer(Placer):
 def reason_in(message: str) -> str:
     """Return YARN's text on a container without the lines of the container's own files."""
     return _FILES.split(message, 1)[0].strip()
+
+
+def _master_of(skein: Any) -> Any:
+    """Return the client of this container's master, with a channel for large answers."""
+    grpc, client = skein.core.grpc, skein.ApplicationClient.from_current()
+    client.close()
+    certificate, key = client.security._get_bytes("cert"), client.security._get_bytes("key")
+    client._channel = grpc.secure_channel(
+        client.address,
+        grpc.ssl_channel_credentials(certificate, key, certificate),
+        [
+            ("grpc.ssl_target_name_override", "skein-internal"),
+            ("grpc.default_authority", "skein-internal"),
+            ("grpc.max_receive_message_length", MAX_ANSWER),
+        ],
+    )
+    client._stub = skein.proto.AppMasterStub(client._channel)
+    return client
 
 
 def ending_of(state: str, message: str) -> dict[str, str]:
