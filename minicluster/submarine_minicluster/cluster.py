@@ -48,7 +48,14 @@ from submarine_minicluster.lifecycle import (
     save_with_ports,
     stop_all,
 )
-from submarine_minicluster.machine import Java, check_host_name, file_lock, find_java, terminate
+from submarine_minicluster.machine import (
+    Java,
+    check_host_name,
+    file_lock,
+    find_java,
+    java_at,
+    terminate,
+)
 from submarine_minicluster.settings import SavedCluster, Settings, check_name
 from submarine_runtime.translation import _
 
@@ -249,6 +256,10 @@ class Minicluster:
             saved = SavedCluster(chosen, str(java.home), kept, tuple(sorted(named)))
             save_with_ports(self.layout, saved, running, progress)
             lib = ensure_jars(chosen.hadoop, java, progress)
+            if chosen.java:
+                java_at(Path(chosen.java), maximum=8 if chosen.hdfs else None)
+            if chosen.hdfs:
+                ensure_jars(chosen.hdfs, java, progress)
             if chosen.kerberos:
                 ensure_kdc(chosen.hadoop, java, progress)
                 write_kerberos(self.layout, saved)
@@ -257,7 +268,7 @@ class Minicluster:
                 hadoop.ensure_certificates(self.layout, chosen.host)
             write_configuration(self.layout, saved, lib)
             write_client_commands(self.layout, java, lib, kerberos=chosen.kerberos)
-            Startup(self.layout, DaemonRunner(self.layout, saved, java, lib), saved, progress).run()
+            Startup(self.layout, self._runner(saved), saved, progress).run()
             if old and running and not chosen.kerberos and set(saved.users) - set(old.users):
                 self._refresh_policy()
             return self.status()
@@ -454,7 +465,7 @@ class Minicluster:
         return daemons[name]
 
     def _runner(self, saved: SavedCluster) -> DaemonRunner:
-        java = Java(Path(saved.java_home), 0)
+        java = Java(Path(saved.settings.java or saved.java_home), 0)
         return DaemonRunner(self.layout, saved, java, lib_dir(saved.settings.hadoop))
 
     def _alive(self, saved: SavedCluster) -> list[Daemon]:

@@ -14,6 +14,8 @@ from submarine_runtime.translation import _, ngettext
 #: The releases of Hadoop that start on a JDK of 17 or newer; the last of each line, and 3.5.0.
 HADOOP_VERSIONS = ("3.1.4", "3.2.4", "3.3.6", "3.4.2", "3.5.0")
 DEFAULT_HADOOP = HADOOP_VERSIONS[-1]
+#: The releases of HDFS that start under an older YARN, on Java 8.
+HDFS_VERSIONS = ("2.10.2",)
 DAY = 24 * 3600
 _LIFETIMES = ("ticket_lifetime", "ticket_renewable", "token_renew_interval", "token_max_lifetime")
 PROTECTIONS = ("authentication", "integrity", "privacy")
@@ -68,6 +70,10 @@ class Settings:
     ----------
     hadoop
         Hadoop's version, one of `HADOOP_VERSIONS`.
+    hdfs
+        Release of NameNode and DataNode, one of `HDFS_VERSIONS`; empty: that of `hadoop`.
+    java
+        Java home of the daemons and their containers; empty: the Java of the clients.
     nodes
         Number of NodeManagers. There is always one DataNode.
     memory_mb, vcores, gpus
@@ -101,6 +107,8 @@ class Settings:
     """
 
     hadoop: str = DEFAULT_HADOOP
+    hdfs: str = ""
+    java: str = ""
     nodes: int = 1
     memory_mb: int = 8192
     vcores: int = 8
@@ -125,6 +133,19 @@ class Settings:
             raise MiniclusterError(
                 _("The minicluster has no Hadoop {hadoop!r}. Use one of {known}.").format(
                     hadoop=self.hadoop[:40], known=", ".join(HADOOP_VERSIONS)
+                )
+            )
+        if self.hdfs not in ("", *HDFS_VERSIONS):
+            raise MiniclusterError(
+                _("The minicluster has no HDFS {hdfs!r}. Use one of {known}.").format(
+                    hdfs=self.hdfs[:40], known=", ".join(HDFS_VERSIONS)
+                )
+            )
+        if (self.hdfs or self.java) and (self.kerberos or self.ha or self.encryption_zones):
+            raise MiniclusterError(
+                _(
+                    "Another release of HDFS and another Java require a minicluster without "
+                    "Kerberos, high availability and encryption zones."
                 )
             )
         object.__setattr__(self, "labels", tuple(self.labels))  # JSON has a list
@@ -180,6 +201,11 @@ class Settings:
         return "localhost" if self.kerberos else "127.0.0.1"
 
     @property
+    def releases(self) -> str:
+        """Releases whose data a cluster keeps: ``3.5.0``, or ``3.1.4 with HDFS 2.10.2``."""
+        return self.hadoop + (f" with HDFS {self.hdfs}" if self.hdfs else "")
+
+    @property
     def scheme(self) -> str:
         """Scheme of web addresses."""
         return "https" if self.https else "http"
@@ -201,7 +227,8 @@ class Settings:
     def describe(self) -> str:
         """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = ngettext("{nodes} node", "{nodes} nodes", self.nodes).format(nodes=self.nodes)
-        more = ", Kerberos" * self.kerberos + ", HTTPS" * self.https
+        more = f", Java {self.java}" if self.java else ""
+        more += ", Kerberos" * self.kerberos + ", HTTPS" * self.https
         if self.protection != PROTECTIONS[0]:
             more += _(", protection {protection}").format(protection=self.protection)
         more += _(", encryption zones") if self.encryption_zones else ""
@@ -212,7 +239,7 @@ class Settings:
         return _(
             "Hadoop {hadoop}, {nodes} of {memory_mb} MB, {vcores} vcores, {gpus} GPUs{more}"
         ).format(
-            hadoop=self.hadoop,
+            hadoop=self.releases,
             nodes=nodes,
             memory_mb=self.memory_mb,
             vcores=self.vcores,

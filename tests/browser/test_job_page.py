@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import Profile, Resources, Role
+from submarine_jobs.model import Resources, Role
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol import State
 from tests.browser.lab_page import SHOTS
+from tests.cluster.own_cluster import own_profile
 from tests.submission import submitting
 from tests.waiting import until
 
@@ -29,15 +29,8 @@ while ! test -e '{go}'; do sleep 0.1; done"""
 
 @pytest.fixture
 def session(minicluster: Minicluster, tmp_path: Path) -> Iterator[Session]:
-    environ = minicluster.environ()
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]) if "JAVA_HOME" in environ else None,
-        state_dir=tmp_path / "state",
-    )
-    yield Session(profile)
-    stop_driver(profile)
+    with own_profile(minicluster.environ(), tmp_path / "state") as profile:
+        yield Session(profile)
 
 
 @pytest.fixture

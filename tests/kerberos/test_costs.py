@@ -14,15 +14,15 @@ import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.cluster import tag_of
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit import submit
 from submarine_minicluster import Minicluster
 from submarine_runtime.cluster_http import HttpClient, NoAnswerError
 from submarine_runtime.protocol import State
 from submarine_runtime.yarn import ACTIVE_STATES, ALL_DETAILS, TAG, TYPES
 from tests.cluster.jobs.test_job_costs_yarn import MOST_FILES, MOST_OPERATIONS, RENEWED
+from tests.cluster.own_cluster import own_profile
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -42,14 +42,8 @@ def session(
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(values["HADOOP_CONF_DIR"]),
-        java_home=Path(values["JAVA_HOME"]),
-        state_dir=tmp_path / "state",
-    )
-    yield Session(profile)
-    stop_driver(profile)
+    with own_profile(values, tmp_path / "state") as profile:
+        yield Session(profile)
 
 
 def operations(backend: YarnBackend) -> int:

@@ -22,7 +22,7 @@ from submarine_minicluster.hadoop.config import (
     replicas,
 )
 from submarine_minicluster.hadoop.ha_config import HA_KINDS, ha_ids
-from submarine_minicluster.hadoop.jars import kdc_dir
+from submarine_minicluster.hadoop.jars import kdc_dir, lib_dir
 from submarine_minicluster.hadoop.kerberos import REALM, refresh_tickets, service_principal
 from submarine_minicluster.hadoop.rest import Access, RestError, SecureWebHdfs, WebHdfs, get_json
 from submarine_minicluster.layout import Layout
@@ -41,6 +41,7 @@ from submarine_runtime.translation import _
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
 # Hadoop 3.3's web servers need this on Java 17; later versions ignore it.
 _OPENS = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"]
+_OF_HDFS = ("NameNode", "DataNode")
 _SERVER = "org.apache.hadoop.yarn.server"
 _NN_ADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
 _RM_ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
@@ -152,7 +153,9 @@ class DaemonRunner:
 
     def _command(self, daemon: Daemon, arguments: Sequence[str] = ()) -> list[str]:
         layout = self._layout
-        class_path = f"{self._lib}/*:{layout.conf(daemon.name)}"
+        older = self._saved.settings.hdfs
+        lib = lib_dir(older) if older and daemon.title in _OF_HDFS else self._lib
+        class_path = f"{lib}/*:{layout.conf(daemon.name)}"
         if self._saved.settings.kerberos:
             kdc = kdc_dir(self._saved.settings.hadoop)
             if daemon is KDC:
@@ -160,7 +163,7 @@ class DaemonRunner:
             elif daemon.title == "NodeManager":  # with our SecureIOUtils
                 class_path = f"{kdc}/classes:{class_path}"
         return [
-            str(self._java.binary), *_JVM, *_OPENS,
+            str(self._java.binary), *_JVM, *(_OPENS if self._java.has_modules else ()),
             f"-Xmx{daemon.heap_mb}m",
             f"-Djava.io.tmpdir={layout.tmp}",
             # A property, because containers would inherit an environment variable.

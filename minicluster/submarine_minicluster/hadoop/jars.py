@@ -16,6 +16,7 @@ import platformdirs
 
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.machine import MINIMUM, Java, file_lock
+from submarine_minicluster.settings import HDFS_VERSIONS
 from submarine_runtime.translation import _
 
 Progress = Callable[[str], None]
@@ -23,8 +24,11 @@ Progress = Callable[[str], None]
 _DOWNLOAD_TIMEOUT = 1800.0
 _NEEDED_BYTES = 600 * 1024 * 1024
 _KDC_BYTES = 50 * 1024 * 1024
-# Hadoop 3.3 has two bindings of slf4j, which then prints a warning at each start.
-_EXCLUDED = "slf4j-log4j12"
+# Hadoop has two bindings of slf4j, which then prints a warning at each start; 3.1 has one.
+_ARTIFACTS = "-DexcludeArtifactIds=", "slf4j-log4j12"
+_ONE_BINDING = ("3.1.4",)
+# Hadoop 2 has two releases of asm, and its web servers fail with the newer one.
+_GROUPS = "-DexcludeGroupIds=", "org.ow2.asm"
 _SOURCES = ("Kdc.java", "SecureIOUtils.java")
 _COMPILE_TIMEOUT = 120.0
 
@@ -44,8 +48,16 @@ def lib_dir(version: str) -> Path:
     The name contains a digest of the request to Maven, so that a release of this package with
     another list of artifacts does not use the jars of an earlier one.
     """
-    request = _resource("pom.xml").read_bytes() + _EXCLUDED.encode()
-    return _versioned(version, request) / "lib"
+    pom, excluded = _request(version)
+    names = "".join(name for _option, name in excluded)
+    return _versioned(version, _resource(pom).read_bytes() + names.encode()) / "lib"
+
+
+def _request(version: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the POM of a release of Hadoop or HDFS, and Maven's options with what is excluded."""
+    if version in HDFS_VERSIONS:
+        return "hdfs_pom.xml", [_ARTIFACTS, _GROUPS]
+    return "pom.xml", [] if version in _ONE_BINDING else [_ARTIFACTS]
 
 
 def kdc_dir(version: str) -> Path:
@@ -80,7 +92,7 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
     Parameters
     ----------
     version
-        Hadoop's version.
+        Hadoop's version, or that of an older HDFS.
     java
         Java that runs Maven.
     progress
@@ -100,8 +112,9 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
                 version=version
             )
         )
-        options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
-        _copy_jars(title, "pom.xml", draft, java, options, progress)
+        pom, excluded = _request(version)
+        options = (f"-Dhadoop.version={version}", *map("".join, excluded))
+        _copy_jars(title, pom, draft, java, options, progress)
 
     _make_once(lib, _beside(lib.parent), title, _NEEDED_BYTES, fetch, progress)
     return lib

@@ -43,13 +43,13 @@ def choose_settings(
                 "first, or use another --name."
             ).format(name=name, settings=old.settings.describe())
         )
-    if old and chosen.hadoop != old.settings.hadoop:
+    if old and chosen.releases != old.settings.releases:
         raise MiniclusterError(
             _(
                 "The data of minicluster {name!r} was written by Hadoop {hadoop}. Use another "
                 "--name, or remove the data with `submarine minicluster stop --name {name} "
                 "--delete-data`."
-            ).format(name=name, hadoop=old.settings.hadoop)
+            ).format(name=name, hadoop=old.settings.releases)
         )
     if old and chosen.kerberos != old.settings.kerberos:
         raise MiniclusterError(

@@ -80,7 +80,7 @@ class Startup:
         else:
             progress(
                 _("starting {count} daemons of Hadoop {hadoop}").format(
-                    count=len(missing), hadoop=self._saved.settings.hadoop
+                    count=len(missing), hadoop=self._saved.settings.releases
                 )
             )
         runner.terminate_unrecorded(missing)

@@ -1,5 +1,10 @@
 from .files import file_lock as file_lock
-from .java import MINIMUM as MINIMUM, Java as Java, find_java as find_java
+from .java import (
+    MINIMUM as MINIMUM,
+    Java as Java,
+    find_java as find_java,
+    java_at as java_at,
+)
 from .ports import (
     accepts_connections as accepts_connections,
     check_host_name as check_host_name,

@@ -28,6 +28,11 @@ class Java:
         """Path of the `java` program."""
         return self.home / "bin" / "java"
 
+    @property
+    def has_modules(self) -> bool:
+        """Whether it is Java 9 or newer, which has options for modules."""
+        return (self.home / "lib" / "modules").exists()
+
 
 def _probe(home: Path) -> Java | None:
     """Return the runtime under `home`, or None if there is no working one."""
@@ -42,6 +47,31 @@ def _probe(home: Path) -> Java | None:
         return None
     found = _VERSION.search(done.stderr + done.stdout)
     return Java(home, int(found.group(1))) if found else None
+
+
+def java_at(home: Path, *, maximum: int | None = None) -> Java:
+    """Return the Java in a directory, of any version up to `maximum`.
+
+    Raises
+    ------
+    MiniclusterError
+        If there is none, or it is newer.
+    """
+    java = _probe(home)
+    if java is None:
+        raise MiniclusterError(
+            _("{home} has no Java that runs: name a Java home, which has bin/java.").format(
+                home=home
+            )
+        )
+    if maximum is not None and java.major > maximum:
+        raise MiniclusterError(
+            _(
+                "Java {major} in {home} is too new for this release of HDFS: name the home of a "
+                "Java {maximum}."
+            ).format(major=java.major, home=home, maximum=maximum)
+        )
+    return java
 
 
 def _candidates() -> list[Path]:

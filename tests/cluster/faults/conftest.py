@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
-from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from tests.cluster.jobs.training import program, until_step, workers
+from tests.cluster.own_cluster import own_profile
 from tests.submission import submitting
 
 
@@ -36,15 +35,8 @@ def three() -> Iterator[Minicluster]:
 @pytest.fixture(scope="package")
 def own(three: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A session on it, with a driver of its own."""
-    environ = three.environ()
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=tmp_path_factory.mktemp("state"),
-    )
-    yield Session(profile)
-    stop_driver(profile)
+    with own_profile(three.environ(), tmp_path_factory.mktemp("state")) as profile:
+        yield Session(profile)
 
 
 @pytest.fixture

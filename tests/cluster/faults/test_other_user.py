@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
-from submarine_jobs.model import JobView, Profile
+from submarine_jobs.model import JobView
 from submarine_jobs.storage import WebHdfsStorage
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol import State
+from tests.cluster.own_cluster import own_profile
 from tests.submission import make_job
 from tests.waiting import until
 
@@ -33,19 +33,11 @@ print("it was over", flush=True)
 @pytest.fixture
 def ada(three: Minicluster, tmp_path: Path) -> Iterator[Session]:
     """Another user's session; a call has a little longer than usual."""
-    environ, user = three.environ(), f"ada-{secrets.token_hex(3)}"
+    user = f"ada-{secrets.token_hex(3)}"
     three.add_user(user)
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=tmp_path / "state",
-        user=user,
-        timeout=30.0,
-    )
-    yield Session(profile)
-    three.start()  # whatever the test has left
-    stop_driver(profile)
+    with own_profile(three.environ(), tmp_path / "state", user=user, timeout=30.0) as profile:
+        yield Session(profile)
+        three.start()  # whatever the test has left
 
 
 def published(storage: WebHdfsStorage, path: str) -> bool:

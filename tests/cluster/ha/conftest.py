@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from submarine_minicluster.pytest_plugin import running
+from tests.cluster.own_cluster import own_profile
 from tests.submission import Submit, submitting
 
 _SETTINGS = {
@@ -39,14 +39,8 @@ def ha_profile(ha: Minicluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for name, value in environ.items():
             patch.setenv(name, value)
         patch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-        profile = Profile(
-            backend="yarn",
-            hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-            java_home=Path(environ["JAVA_HOME"]),
-            state_dir=tmp_path_factory.mktemp("state"),
-        )
-        yield profile
-        stop_driver(profile)
+        with own_profile(environ, tmp_path_factory.mktemp("state")) as profile:
+            yield profile
 
 
 @pytest.fixture

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from submarine_minicluster.hadoop import config
 from submarine_runtime.protocol import EndReason, State
 from tests.cluster.jobs.training import workers
+from tests.cluster.own_cluster import own_profile
 from tests.submission import make_job
 
 pytestmark = pytest.mark.full
@@ -55,15 +54,8 @@ def strict() -> Iterator[Session]:
             interval = {"yarn.nodemanager.container-monitor.interval-ms": "100"}
             patch.setattr(config, "nodemanager", lambda *words: {**plain(*words), **interval})
             cluster.start(Settings())
-        environ = cluster.environ()
-        profile = Profile(
-            backend="yarn",
-            hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-            java_home=Path(environ["JAVA_HOME"]),
-            state_dir=parent / "state",
-        )
-        yield Session(profile)
-        stop_driver(profile)
+        with own_profile(cluster.environ(), parent / "state") as profile:
+            yield Session(profile)
     finally:
         cluster.stop()
         shutil.rmtree(parent, ignore_errors=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
-from submarine_jobs.model import Profile, Resources, Role, SparkRequest
+from submarine_jobs.model import Resources, Role, SparkRequest
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol import State
+from tests.cluster.own_cluster import own_profile
 from tests.cluster.spark.conftest import spark  # noqa: F401 - used by all tests here
 from tests.submission import submitting
 
@@ -45,15 +45,8 @@ spark.stop()
 
 @pytest.fixture
 def session(two: Minicluster, tmp_path: Path) -> Iterator[Session]:
-    environ = two.environ()
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(environ["HADOOP_CONF_DIR"]),
-        java_home=Path(environ["JAVA_HOME"]),
-        state_dir=tmp_path / "state",
-    )
-    yield Session(profile)
-    stop_driver(profile)
+    with own_profile(two.environ(), tmp_path / "state") as profile:
+        yield Session(profile)
 
 
 def test_executors_run_on_both_nodes(session: Session, two: Minicluster) -> None:

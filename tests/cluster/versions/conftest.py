@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
-from submarine_minicluster.hadoop import ensure_jars, write_client_commands
+from submarine_minicluster.hadoop import cache_dir, ensure_jars, write_client_commands
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import find_java
 from submarine_minicluster.settings import HADOOP_VERSIONS
+from tests.cluster.own_cluster import own_profile
 
 #: Only these pairs, such as ``3.1.4-3.5.0``; empty: all. A pair takes several minutes.
 CHOSEN = os.environ.get("SUBMARINE_TEST_HADOOP_VERSIONS", "").split()
@@ -28,20 +28,41 @@ CHOSEN = os.environ.get("SUBMARINE_TEST_HADOOP_VERSIONS", "").split()
 
 @dataclass(frozen=True)
 class Pair:
-    """Releases of the cluster and of the client's jars."""
+    """Releases of the cluster and of the client's jars.
+
+    Attributes
+    ----------
+    hdfs
+        Release of HDFS, if it is older.
+    java
+        Major version of the daemons' Java; 0 for that of the client.
+    """
 
     cluster: str
     client: str
+    hdfs: str = ""
+    java: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.cluster}-{self.client}"
+        """The name of the tests' parameter, which ``scripts/hadoop_versions.py`` reads."""
+        hdfs, java = f"+HDFS{self.hdfs}" * bool(self.hdfs), f"+Java{self.java}" * bool(self.java)
+        return f"{self.cluster}{hdfs}{java}-{self.client}"
+
+    @property
+    def java_home(self) -> Path | None:
+        """Where ``scripts/setup.sh older-java`` unpacks the daemons' Java."""
+        return cache_dir() / f"java-{self.java}" / "home" if self.java else None
 
 
+#: Clusters with older releases of HDFS and Java.
+OLDER = (("3.1.4", "2.10.2", 8), ("3.3.6", "", 11))
 PAIRS = [
     pair
-    for version in HADOOP_VERSIONS
-    for pair in dict.fromkeys((Pair(version, version), Pair(version, HADOOP_VERSIONS[-1])))
+    for cluster, hdfs, java in (*((version, "", 0) for version in HADOOP_VERSIONS), *OLDER)
+    for pair in dict.fromkeys(
+        Pair(cluster, client, hdfs, java) for client in (cluster, HADOOP_VERSIONS[-1])
+    )
     if not CHOSEN or pair.name in CHOSEN
 ]
 
@@ -55,10 +76,14 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 @pytest.fixture(scope="session")
 def minicluster(pair: Pair) -> Iterator[Minicluster]:
     """A cluster of the release."""
+    home = pair.java_home
+    if home is not None and not home.exists():
+        pytest.skip(f"no Java {pair.java}: run scripts/setup.sh older-java")
+    settings = Settings(hadoop=pair.cluster, hdfs=pair.hdfs, java=str(home or ""))
     parent = Path(tempfile.mkdtemp(prefix="submarine-test-"))
     cluster = Minicluster("versions", parent=parent)
     try:
-        cluster.start(Settings(hadoop=pair.cluster), print)
+        cluster.start(settings, print)
         yield cluster
     finally:
         cluster.stop()
@@ -75,12 +100,6 @@ def yarn_profile(
     layout = Layout(own)
     layout.make()
     write_client_commands(layout, java, ensure_jars(pair.client, java, print), kerberos=False)
-    profile = Profile(
-        backend="yarn",
-        hadoop_conf_dir=Path(minicluster.environ()["HADOOP_CONF_DIR"]),
-        java_home=java.home,
-        state_dir=own / "state",
-        settings={"yarn_command": str(layout.bin / "yarn")},
-    )
-    yield profile
-    stop_driver(profile)
+    settings = {"yarn_command": str(layout.bin / "yarn")}
+    with own_profile(minicluster.environ(), own / "state", settings=settings) as profile:
+        yield profile

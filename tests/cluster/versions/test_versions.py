@@ -60,6 +60,11 @@ def test_cluster_and_client_have_their_releases(
 ) -> None:
     info = get_json(f"{minicluster.url('resourcemanager')}/ws/v1/cluster/info")["clusterInfo"]
     assert info["hadoopVersion"] == pair.cluster
+    query = f"{minicluster.url('namenode')}/jmx?qry="
+    namenode = get_json(f"{query}Hadoop:service=NameNode,name=NameNodeInfo")["beans"][0]
+    assert namenode["SoftwareVersion"] == (pair.hdfs or pair.cluster)
+    java = get_json(f"{query}java.lang:type=Runtime")["beans"][0]["SpecVersion"]
+    assert not pair.java or java == {8: "1.8"}.get(pair.java, str(pair.java))
     told = subprocess.run(
         [yarn_profile.settings["yarn_command"], "version"],
         capture_output=True,

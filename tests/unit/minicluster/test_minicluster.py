@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -393,6 +394,36 @@ def test_old_or_missing_java_is_reported(tmp_path, monkeypatch):
     new = fake_program(tmp_path / "new" / "bin" / "java", "echo 'openjdk version \"21.0.1\"' >&2")
     monkeypatch.setattr(java, "_candidates", lambda: [old.parent.parent, new.parent.parent])
     assert java.find_java().major == 21
+
+
+def test_a_named_java_has_any_version_up_to_a_maximum(tmp_path):
+    old = fake_program(tmp_path / "old" / "bin" / "java", "echo 'java version \"1.8.0_392\"' >&2")
+    new = fake_program(tmp_path / "new" / "bin" / "java", "echo 'openjdk version \"11.0.1\"' >&2")
+    (tmp_path / "new" / "lib").mkdir()
+    (tmp_path / "new" / "lib" / "modules").touch()
+    found = java.java_at(old.parent.parent, maximum=8)
+    assert (found.major, found.has_modules) == (8, False)
+    found = java.java_at(new.parent.parent)
+    assert (found.major, found.has_modules) == (11, True)
+    with pytest.raises(MiniclusterError, match=r"^Java 11 in .*/new is too new .* Java 8\.$"):
+        java.java_at(new.parent.parent, maximum=8)
+    with pytest.raises(MiniclusterError, match=r"^.*/none has no Java that runs"):
+        java.java_at(tmp_path / "none")
+
+
+def test_an_older_hdfs_is_one_of_the_known_without_kerberos():
+    settings = Settings(hadoop="3.1.4", hdfs="2.10.2", java="/old")
+    assert settings.describe().startswith("Hadoop 3.1.4 with HDFS 2.10.2, 1 node")
+    assert settings.describe().endswith(", Java /old")
+    with pytest.raises(MiniclusterError, match=r"^The minicluster has no HDFS '2\.9\.1'"):
+        Settings(hdfs="2.9.1")
+    for more in ("kerberos", "ha", "encryption_zones"):
+        other: dict[str, Any] = {more: True}
+        with pytest.raises(MiniclusterError, match=r"^Another release of HDFS and another Java"):
+            replace(settings, **other)
+    old = SavedCluster(settings, "/new")
+    with pytest.raises(MiniclusterError, match=r"written by Hadoop 3\.1\.4 with HDFS 2\.10\.2"):
+        choose_settings("one", old, Settings(hadoop="3.1.4"), running=False)
 
 
 JAVA = java.Java(Path("/nowhere"), 17)

@@ -21,6 +21,8 @@ RESULTS = """<testsuites><testsuite>
   <failure message="no">x</failure></testcase>
 <testcase classname="tests.cluster.versions.test_versions" name="test_c[3.1.4-3.5.0]">
   <error message="no">x</error></testcase>
+<testcase classname="tests.cluster.versions.test_versions"
+  name="test_a[3.1.4+HDFS2.10.2+Java8-3.5.0-native]"/>
 <testcase classname="tests.cluster.other" name="test_a[3.2.4-3.2.4]"/>
 </testsuite></testsuites>
 """
@@ -44,12 +46,14 @@ def test_results_become_cells_and_others_are_kept(script: ModuleType, tmp_path: 
     assert cells == {
         ("3.1.4", "3.1.4"): "2 tests passed",
         ("3.1.4", "3.5.0"): "2 of 3 tests failed: `test_b`, `test_c`",
+        ("3.1.4, HDFS 2.10.2, Java 8", "3.5.0"): "1 tests passed",
     }
     page = f"before\n{script.BEGIN}{script.END}\nafter\n"
     first = script.with_cells(page, {("3.2.4", "3.2.4"): "9 tests passed"})
     second = script.with_cells(first, cells)
     assert "| 3.1.4 | 2 tests passed | 2 of 3 tests failed: `test_b`, `test_c` |\n" in second
     assert "| 3.2.4 | 9 tests passed | not run |\n" in second
+    assert "| 3.1.4, HDFS 2.10.2, Java 8 | not run | 1 tests passed |\n" in second
     assert second.startswith("before\n")
     assert second.endswith("\nafter\n")
     assert script.with_cells(second, {}) == second
@@ -58,4 +62,8 @@ def test_results_become_cells_and_others_are_kept(script: ModuleType, tmp_path: 
 def test_the_page_has_the_table_of_all_releases(script: ModuleType) -> None:
     text = script.PAGE.read_text(encoding="utf-8")
     assert script.with_cells(text, {}) == text
-    assert {cluster for cluster, _client in script.cells_of(text)} == set(HADOOP_VERSIONS)
+    assert {cluster for cluster, _client in script.cells_of(text)} == {
+        *HADOOP_VERSIONS,
+        "3.1.4, HDFS 2.10.2, Java 8",
+        "3.3.6, Java 11",
+    }
