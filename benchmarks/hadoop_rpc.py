@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from submarine_runtime.protobuf import delimited, encode, fields, parts
-from submarine_runtime.yarn import digest_response
+from submarine_runtime.yarn import DigestClient
 
 #: Numbers of the messages before the first call.
 _SASL, _CONTEXT = -33, -3
@@ -133,7 +133,7 @@ class RpcConnection:
             raise RpcError("the server accepts no token")
         place = f"{as_text(method.get(3))}/{as_text(method.get(4))}"
         user, password = (base64.b64encode(x).decode() for x in (token.identifier, token.password))
-        proof = digest_response(as_text(method[5]), user, password, place)
+        proof = DigestClient(user, password, as_text(method[5]), place).response
         chosen = encode(*((n, as_text(method[n])) for n in (1, 2, 3, 4) if n in method))
         answer = encode((2, _INITIATE), (3, proof), (4, chosen))
         self._socket.sendall(self._frame(_SASL, answer))

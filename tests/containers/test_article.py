@@ -24,7 +24,7 @@ from tests.waiting import until
 
 OTHER = "local/other:1"
 IMAGES = {"worker": IMAGE, "ps": OTHER, "tensorboard": TENSORBOARD_IMAGE}
-LIMIT = 120.0
+LIMIT = 240.0
 _RM = "http://node0:8088"
 _REFRESH = re.compile(r'<meta http-equiv="refresh" content="0; url=([^"]*)"')
 WORKER = (

@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from submarine_minicluster import Minicluster
+from submarine_minicluster.hadoop import RestError, get_json, http_request
+from tests.waiting import until
 
 #: Seconds for a command; a busy machine needs a minute for the first job.
 LIMIT = 240
@@ -72,3 +75,45 @@ class User:
         path = self.directory / name
         path.write_text(content, encoding="utf-8")
         return str(path)
+
+
+def application(cluster: Minicluster, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The ResourceManager's data on a job, of which ``show`` has told the application."""
+    url = f"{cluster.url('resourcemanager')}/ws/v1/cluster/apps/{job['application_id']}"
+    found: dict[str, Any] = get_json(url, cluster.access(job["user"]))["app"]
+    return found
+
+
+def allocated(cluster: Minicluster, job: Mapping[str, Any]) -> dict[str, int]:
+    """The resources of a running job by their names."""
+    used = application(cluster, job)["resourceInfo"]["resourceUsagesByPartition"][0]["used"]
+    listed = used["resourceInformations"]["resourceInformation"]
+    return {one["name"]: int(one["value"]) for one in listed}
+
+
+def until_kept(cluster: Minicluster, job: Mapping[str, Any]) -> str:
+    """Wait until the tracking URL shows its user the text of the job, and return the URL."""
+
+    def finished() -> dict[str, Any] | None:
+        app = application(cluster, job)
+        return app if app["state"] == "FINISHED" else None
+
+    app = until(finished, "the end of the application")
+    assert app["finalStatus"] == "SUCCEEDED"
+    url = str(app["trackingUrl"])
+    assert url.startswith(f"{cluster.url('historyserver')}/jobhistory/logs/"), url
+
+    def kept() -> bool:
+        shown = page(cluster, url, job["user"])
+        return f"job_id: {job['job_id']}" in shown and "state: SUCCEEDED" in shown
+
+    until(kept, "the text of the job in the logs of its master", 180)
+    return url
+
+
+def page(cluster: Minicluster, url: str, user: str) -> str:
+    """What a user sees at a URL; empty without an answer."""
+    with suppress(RestError):
+        access = cluster.access(user)
+        return http_request("GET", url, accept="text/html", access=access)[1].decode()
+    return ""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import random
 import socket
+import ssl
 import sys
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,8 @@ import psutil
 import pytest
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import RestError, SecureWebHdfs, get_json, http_request
-from tests.kerberos.helpers import User
+from submarine_minicluster.hadoop import SecureWebHdfs
+from tests.kerberos.helpers import User, allocated, page, until_kept
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -54,11 +56,12 @@ def jobs(alice: User, kerberos_minicluster: Minicluster) -> dict[str, dict[str, 
     """What ``show`` tells of jobs that were run by the command lines of Apache Submarine."""
     home = SecureWebHdfs(kerberos_minicluster.url("namenode"), kerberos_minicluster.access("alice"))
     home.write("/user/alice/lines/data.txt", b"pictures of cats\n")
+    lines = f"{kerberos_minicluster.default_fs}/user/alice/lines"
     description = alice.file("job.yaml", DESCRIPTION)
     options = (
-        *("--name", "tf-job-001", "--input_path", "/user/alice/lines/data.txt"),
-        *("--checkpoint_path", "/user/alice/lines/checkpoints", "--wait"),
-        *("--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=1"),
+        *("--name", "tf-job-001", "--input", f"train={lines}/data.txt"),
+        *("--input_path", f"{lines}/data.txt", "--checkpoint_path", f"{lines}/checkpoints"),
+        *("--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=1", "--wait"),
         *("--worker_launch_cmd", WORKER, "--num_ps", "1"),
         *("--ps_resources", "memory=128M,vcores=1", "--ps_launch_cmd", "exec sleep 600"),
     )
@@ -104,40 +107,25 @@ def test_the_tracking_url_opens_the_text_of_an_ended_job(
 ) -> None:
     """The job unregisters by its master's token; the history server requires a ticket."""
     job, cluster = jobs[kind], kerberos_minicluster
-    url = f"{cluster.url('resourcemanager')}/ws/v1/cluster/apps/{job['application_id']}"
-    app = get_json(url, cluster.access("alice"))["app"]
-    assert (app["state"], app["finalStatus"]) == ("FINISHED", "SUCCEEDED")
-    assert app["trackingUrl"].startswith(f"{cluster.url('historyserver')}/jobhistory/logs/")
-    assert app["trackingUrl"].startswith("https://localhost:")
-
-    def shown(user: str) -> str:
-        with suppress(RestError):
-            access = cluster.access(user)
-            _status, body, _place = http_request(
-                "GET", app["trackingUrl"], accept="text/html", access=access
-            )
-            return body.decode()
-        return ""
-
-    until(lambda: f"job_id: {job['job_id']}" in shown("alice"), "the text of the job", LIMIT)
-    assert "state: SUCCEEDED" in shown("alice")
-    assert job["job_id"] not in shown("bob")
-    assert http_request("GET", app["trackingUrl"], access=None, signed=True)[0] == 401
+    url = until_kept(cluster, job)
+    assert url.startswith("https://localhost:")
+    assert job["job_id"] not in page(cluster, url, "bob")
+    # Without a ticket there is no page.
+    context = ssl.create_default_context(cafile=str(cluster.ca))
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(url, timeout=30, context=context)
 
 
-@contextmanager
-def free_range() -> Iterator[range]:
+def free_ports() -> range:
     """Ports in a row that were free just now."""
     chance = random.Random()
     for _ in range(100):
-        first = chance.randrange(40000, 60000)
+        ports = range(first := chance.randrange(40000, 60000), first + PORTS)
         with ExitStack() as held, suppress(OSError):
-            for port in range(first, first + PORTS):
+            for port in ports:
                 held.enter_context(socket.socket()).bind(("", port))
-            break
-    else:
-        raise AssertionError("there are no free ports in a row")
-    yield range(first, first + PORTS)
+            return ports
+    raise AssertionError("there are no free ports in a row")
 
 
 def listening(application: str) -> dict[int, str]:
@@ -159,47 +147,37 @@ def test_every_port_of_a_gang_lies_in_the_range(
 ) -> None:
     go = tmp_path / "go"
     config = tmp_path / "submarine.toml"
-    with free_range() as ports:
-        config.write_text(f'[settings]\nport_range = "{ports[0]}-{ports[-1]}"\n')
-        started = alice.json(
-            *("run", "--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=2"),
-            *("--worker_launch_cmd", HOLD.format(go=go)),
-            env={"SUBMARINE_CONFIG": str(config)},
-        )
-        try:
-            job = until(lambda: running(alice, started["job_id"]), "a running gang", LIMIT)
-            # The coordinator in the master's container, and an agent in each of two others.
-            found = until(
-                lambda: (
-                    seen
-                    if len(set((seen := listening(job["application_id"])).values())) >= 3
-                    else None
-                ),
-                "the ports of three containers",
-                60,
-            )
-            assert set(found) <= set(ports), found
-            for task in ("worker:0", "worker:1"):
-                log = alice.run("logs", job["job_id"], "--task", task).stdout
-                assert int(log.removeprefix("port ")) in ports
-            url = kerberos_minicluster.url("resourcemanager")
-            url += f"/ws/v1/cluster/apps/{job['application_id']}"
-            app = get_json(url, kerberos_minicluster.access("alice"))["app"]
-            used = app["resourceInfo"]["resourceUsagesByPartition"][0]["used"]
-            gpus = {
-                one["name"]: int(one["value"])
-                for one in used["resourceInformations"]["resourceInformation"]
-            }
-            assert gpus["yarn.io/gpu"] == 4
-        finally:
-            go.touch()
-            alice.run("wait", started["job_id"])
+    ports = free_ports()
+    config.write_text(f'[settings]\nport_range = "{ports[0]}-{ports[-1]}"\n')
+    started = alice.json(
+        *("run", "--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=2"),
+        *("--worker_launch_cmd", HOLD.format(go=go)),
+        env={"SUBMARINE_CONFIG": str(config)},
+    )
+
+    def of_three_containers() -> dict[int, str] | None:
+        """Of the coordinator in the master's container, and of an agent in each other one."""
+        found = listening(job["application_id"])
+        return found if len(set(found.values())) == 3 else None
+
+    try:
+        job = until(lambda: running(alice, started["job_id"]), "a running gang", LIMIT)
+        found = until(of_three_containers, "the ports of three containers", 60)
+        assert set(found) <= set(ports), found
+        for task in ("worker:0", "worker:1"):
+            log = alice.run("logs", job["job_id"], "--task", task).stdout
+            assert int(log.removeprefix("port ")) in ports
+        assert allocated(kerberos_minicluster, job)["yarn.io/gpu"] == 4
+    finally:
+        go.touch()
+        alice.run("wait", started["job_id"])
     assert alice.json("show", started["job_id"])["state"] == "SUCCEEDED"
 
 
 def running(user: User, job_id: str) -> Any:
+    """The job while it runs; None before."""
     shown = user.json("show", job_id)
-    assert not shown["ended"] if "ended" in shown else True, shown
+    assert shown["state"] not in ("SUCCEEDED", "FAILED", "CANCELLED"), shown
     return shown if shown["state"] == "RUNNING" else None
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from submarine_minicluster import Minicluster, Settings
-from submarine_minicluster.hadoop import get_json
 from submarine_minicluster.pytest_plugin import running
-from tests.kerberos.helpers import User
+from tests.kerberos.helpers import User, allocated
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -47,13 +46,7 @@ def test_a_gang_gets_its_gpus_and_their_topology(cluster: Minicluster, tmp_path:
 
         until(printed, "the program runs", 180)
         job = alice.json("show", started["job_id"])
-        url = f"{cluster.url('resourcemanager')}/ws/v1/cluster/apps/{job['application_id']}"
-        app = get_json(url, cluster.access("alice"))["app"]
-        used = app["resourceInfo"]["resourceUsagesByPartition"][0]["used"]
-        found = {
-            one["name"]: int(one["value"])
-            for one in used["resourceInformations"]["resourceInformation"]
-        }
+        found = allocated(cluster, job)
         assert found["nvidia.com/gpu"] == 4
         assert "yarn.io/gpu" not in found
         assert [len(task["gpus"]) for task in job["tasks"]] == [2, 2]

@@ -16,7 +16,7 @@ from submarine_jobs.storage import hdfs_storage
 from submarine_minicluster import Minicluster, Settings
 from submarine_minicluster.hadoop import SUPERUSER, ZONE_KEY, SecureWebHdfs
 from submarine_minicluster.pytest_plugin import running
-from tests.kerberos.helpers import User
+from tests.kerberos.helpers import User, until_kept
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -83,6 +83,8 @@ def test_a_task_reads_what_yarn_decrypts(
     job = alice.json("run", alice.file("reads.py", READS), *words, *place)
     log = alice.run("logs", job["job_id"]).stdout
     assert log.splitlines() == [f"localized {SECRET}", "read forty-two"]
+    # The call that sets the tracking URL is protected too.
+    until_kept(cluster, alice.json("show", job["job_id"]))
 
 
 def test_a_gang_with_protected_rpc_and_blocks(
@@ -94,6 +96,7 @@ def test_a_gang_with_protected_rpc_and_blocks(
     shown = alice.json("show", job["job_id"])
     assert shown["state"] == "SUCCEEDED"
     log = alice.run("logs", job["job_id"], "--all").stdout
+    until_kept(cluster, shown)
     assert {"rank 0 has forty-two", "rank 1 has forty-two"} <= set(re.findall("rank.*", log))
     # Larger than what is written through WebHDFS: hdfs-native signs or encrypts the blocks.
     large = alice.file("large.bin", "x" * (2 << 20))

@@ -44,7 +44,8 @@ _SOURCE_ONLY = frozenset(
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
-        *("coordinator/job_directory/job_outputs", "tensorboards/role", "yarn/unregistration"),
+        *("coordinator/job_directory/job_outputs", "tensorboards/role"),
+        *("yarn/digest", "yarn/unregistration"),
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

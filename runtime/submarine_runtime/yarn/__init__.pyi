@@ -30,6 +30,7 @@ from .container import (
     write_log as write_log,
     write_traceback as write_traceback,
 )
+from .digest import DigestClient as DigestClient
 from .fields import (
     GPU as GPU,
     GPU_RESOURCES as GPU_RESOURCES,
@@ -71,6 +72,5 @@ from .rest import (
 from .skein_import import import_skein as import_skein
 from .unregistration import (
     UnregistrationError as UnregistrationError,
-    digest_response as digest_response,
     unregister as unregister,
 )

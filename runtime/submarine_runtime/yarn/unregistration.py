@@ -8,9 +8,7 @@ Hadoop's RPC, signed by the master's token (SASL DIGEST-MD5). The job does not d
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
-import re
 import secrets
 import socket
 import struct
@@ -21,6 +19,7 @@ from submarine_runtime.kerberos import Token, TokenFile
 from submarine_runtime.protobuf import delimited, encode, fields, parts
 from submarine_runtime.protocol import LogServer
 from submarine_runtime.translation import _
+from submarine_runtime.yarn.digest import DigestClient, UnsupportedError
 from submarine_runtime.yarn.page_text import FILE
 
 #: Seconds for all attempts, and for one connection; between two requests.
@@ -30,18 +29,13 @@ _AMRM_TOKEN = "YARN_AM_RM_TOKEN"  # noqa: S105 - a kind of tokens
 _PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
 #: Preamble of a connection: version 9, no service class, SASL.
 _PREAMBLE = b"hrpc\x09\x00\xdf"
-_SUCCESS, _NEGOTIATE, _INITIATE = 0, 1, 2
+_SUCCESS, _NEGOTIATE, _INITIATE, _WRAP = 0, 1, 2, 5
 _SASL_CALL, _CONTEXT_CALL = -33, -3
 _APP_SUCCEEDED, _APP_FAILED = 1, 2
-_DIRECTIVE = re.compile(r'([a-z-]+)=(?:"([^"]*)"|([^,]*))')
 
 
 class UnregistrationError(Exception):
     """The application could not be unregistered; the message is one sentence."""
-
-
-class _RefusalError(ValueError):
-    """A ResourceManager will never accept the request."""
 
 
 def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
@@ -77,7 +71,7 @@ def unregister(server: LogServer, succeeded: bool, detail: str) -> bool:
                 return True
             except (OSError, ValueError, IndexError, struct.error) as exc:
                 reason = str(exc)
-                again |= not isinstance(exc, _RefusalError)
+                again |= not isinstance(exc, UnsupportedError)
         again &= time.monotonic() < until
         time.sleep(PAUSE if again else 0)
     raise UnregistrationError(
@@ -118,27 +112,34 @@ class _Connection:
     def __init__(self, connection: socket.socket, until: float) -> None:
         self._socket, self._until = connection, until
         self._client = secrets.token_bytes(16)
+        self._digest: DigestClient | None = None
         self._socket.sendall(_PREAMBLE)
 
     def send(self, call: int, *messages: bytes) -> None:
         """Send a request."""
+        data = self._request(call, *messages)
+        if self._digest is not None:
+            data = self._request(_SASL_CALL, encode((2, _WRAP), (3, self._digest.wrap(data))))
+        self._socket.sendall(data)
+
+    def _request(self, call: int, *messages: bytes) -> bytes:
         client = self._client if call >= 0 else b""
         # Kind and operation of the call; its number and that of the retry are in zigzag form.
         retry = _zigzag(0 if call >= 0 else -1)
         head = encode((1, 2), (2, 0), (3, _zigzag(call)), (4, client), (5, retry))
         data = b"".join(map(delimited, (head, *messages)))
-        self._socket.sendall(struct.pack(">I", len(data)) + data)
+        return struct.pack(">I", len(data)) + data
 
     def receive(self) -> bytes:
         """Return the message of a successful response."""
         (size,) = struct.unpack(">I", self._read(4))
         if size > MAX_MESSAGE:
             raise ValueError("the response is too large")
-        head, *rest = parts(self._read(size))
-        values = dict(fields(head))
-        if values.get(2):
-            raise ValueError(_plain(values.get(5)) or _plain(values.get(4)))
-        return rest[0] if rest else b""
+        message = _message(self._read(size))
+        if self._digest is None:
+            return message
+        wrapped = dict(fields(message)).get(3)
+        return _message(self._digest.unwrap(wrapped if isinstance(wrapped, bytes) else b"")[4:])
 
     def sign_in(self, token: Token) -> None:
         """Prove the possession of a token."""
@@ -148,14 +149,15 @@ class _Connection:
             if auth.get(1) == b"TOKEN" and auth.get(2) == b"DIGEST-MD5":
                 break
         else:
-            raise _RefusalError("it takes no token")
+            raise UnsupportedError("it takes no token")
         protocol, server = _plain(auth.get(3)), _plain(auth.get(4))
         user, password = (base64.b64encode(x).decode() for x in (token.identifier, token.password))
-        proof = digest_response(_plain(auth.get(5)), user, password, f"{protocol}/{server}")
+        digest = DigestClient(user, password, _plain(auth.get(5)), f"{protocol}/{server}")
         chosen = encode(*((number, _plain(auth.get(number))) for number in (1, 2, 3, 4)))
-        self.send(_SASL_CALL, encode((2, _INITIATE), (3, proof), (4, chosen)))
+        self.send(_SASL_CALL, encode((2, _INITIATE), (3, digest.response), (4, chosen)))
         if dict(fields(self.receive())).get(2) != _SUCCESS:
-            raise _RefusalError("it refuses the token")
+            raise UnsupportedError("it refuses the token")
+        self._digest = digest if digest.protects else None
 
     def _read(self, size: int) -> bytes:
         data = b""
@@ -168,37 +170,19 @@ class _Connection:
         return data
 
 
-def digest_response(challenge: str, user: str, password: str, uri: str, cnonce: str = "") -> str:
-    """Return the response to a challenge of SASL DIGEST-MD5 (RFC 2831) without protection.
-
-    Parameters
-    ----------
-    uri
-        Protocol and name of the server: ``imap/mail.example.com``.
-    cnonce
-        For tests; otherwise a random text.
+def _message(data: bytes) -> bytes:
+    """Return the message of a response.
 
     Raises
     ------
     ValueError
-        If the server requires integrity or privacy.
+        If the server refuses the request.
     """
-    said = {m[1]: m[2] if m[2] is not None else m[3] for m in _DIRECTIVE.finditer(challenge)}
-    if "auth" not in said.get("qop", "auth").split(","):
-        raise _RefusalError("it requires protected calls")
-    realm, nonce = said.get("realm", ""), said.get("nonce", "")
-    cnonce = cnonce or secrets.token_hex(16)
-    secret = _md5(f"{user}:{realm}:{password}".encode()) + f":{nonce}:{cnonce}".encode()
-    a1, a2 = _md5(secret).hex(), _md5(f"AUTHENTICATE:{uri}".encode()).hex()
-    response = _md5(f"{a1}:{nonce}:00000001:{cnonce}:auth:{a2}".encode()).hex()
-    return (
-        f'charset=utf-8,username="{user}",realm="{realm}",nonce="{nonce}",nc=00000001,'
-        f'cnonce="{cnonce}",digest-uri="{uri}",maxbuf=65536,response={response},qop=auth'
-    )
-
-
-def _md5(data: bytes) -> bytes:
-    return hashlib.md5(data).digest()  # noqa: S324 - the protocol's
+    head, *rest = parts(data)
+    values = dict(fields(head))
+    if values.get(2):
+        raise ValueError(_plain(values.get(5)) or _plain(values.get(4)))
+    return rest[0] if rest else b""
 
 
 def _zigzag(value: int) -> int:

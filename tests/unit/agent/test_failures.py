@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_runtime.agent.measurement.progress import Progress
+from submarine_runtime.agent.program.ending import ProgramFacts, determine_ending
 from submarine_runtime.agent.program.failure import load_failure, name_cells, parse_stderr
 from submarine_runtime.protocol import Failure, TracebackFrame
 
@@ -146,3 +147,44 @@ def test_a_broken_source_map_does_no_harm(tmp_path: Path, text: str) -> None:
     failure = name_cells(Failure("E", "", [outside, inside], "text"), str(tmp_path))
     assert [frame.file for frame in failure.frames] == ["/usr/lib/x.py", "m.py"]
     assert failure.frames[1].cell is None
+
+
+#: The end of the standard error of a DataLoader of PyTorch 2.6 with a full /dev/shm, shortened.
+_DATA_LOADER = """\
+ERROR: Unexpected bus error encountered in worker.
+Traceback (most recent call last):
+  File "torch/utils/data/_utils/signal_handling.py", line 73, in handler
+    _error_if_any_worker_fails()
+RuntimeError: DataLoader worker (pid 20) is killed by signal: Bus error. It is possible that \
+dataloader's workers are out of shared memory. Please try to raise your shared memory limit.
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "train.py", line 8, in <module>
+    for batch in loader:
+RuntimeError: DataLoader worker (pid(s) 20) exited unexpectedly
+"""
+
+
+def test_a_bus_error_of_a_data_loader_names_the_shared_memory(tmp_path: Path) -> None:
+    log = tmp_path / "stderr"
+    log.write_text(_DATA_LOADER, encoding="utf-8")
+    failure = parse_stderr(str(log))
+    assert failure is not None
+    assert failure.message == "DataLoader worker (pid(s) 20) exited unexpectedly"
+    assert [frame.file for frame in failure.frames] == ["train.py"]
+    assert failure.text == _DATA_LOADER[_DATA_LOADER.index("Traceback") :].rstrip("\n")
+    detail = determine_ending(ProgramFacts(1, shell=True, failure=failure)).detail
+    assert detail.startswith(
+        "DataLoader worker (pid 20) is killed by signal: Bus error: the shared memory in /dev/shm"
+    )
+
+
+def test_the_cause_of_an_unchained_traceback_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "stderr"
+    lines = "Traceback (most recent call last):\nKeyError: 1\n"
+    log.write_text(f"{lines}retrying\n{lines}", encoding="utf-8")
+    failure = parse_stderr(str(log))
+    assert failure is not None
+    assert failure.text == lines.rstrip("\n")

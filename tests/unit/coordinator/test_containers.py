@@ -55,32 +55,29 @@ def test_the_node_manager_reports_the_end_of_a_container(
             "The whole container used 4.1 GB of 4 GB.",
         ),
         ("Container released on a *lost* node", "node_lost", "Its node was lost."),
-        (
-            "[2026-11-29 08:00:00.000]Exception from container-launch.\nExit code: 127\n\n"
-            "[2026-11-29 08:00:00.001]Container exited with a non-zero exit code 127. Error file: "
-            "prelaunch.err.\nLast 4096 bytes of prelaunch.err :\n"
-            "Last 4096 bytes of stderr.log :\npython9: not found\n\n\n"
-            "[2026-11-29 08:00:00.002]Container exited with a non-zero exit code 127.\n",
-            "agent_lost",
-            "Its container ended with exit code 127: python9: not found",
-        ),
-        (
-            "Container exited with a non-zero exit code 1.\nLast 4096 bytes of stderr.log :\n"
-            "FileNotFoundError: lost node beyond physical memory\x1b[0m",
-            "agent_lost",
-            "Its container ended with exit code 1: FileNotFoundError: lost node beyond physical "
-            "memory[0m",
-        ),
-        (
-            "Container killed on request. Exit code is 137",
-            "agent_lost",
-            "Its container ended with exit code 137.",
-        ),
         ("Failed on local localizer", "localisation_failed", "Failed on local localizer"),
         (
             "Exception from container-launch.\nExit code: 7\nShell error output: No such image\n",
             "agent_lost",
             "Its container ended with exit code 7.",
+        ),
+        (
+            "[2026-11-29]Container exited with a non-zero exit code 1. Error file: prelaunch.err.\n"
+            "Last 4096 bytes of prelaunch.err :\nLast 4096 bytes of stderr :\n"
+            "FileNotFoundError: lost node\x1b\n\n\n[2026-11-29]Container exited with 1.\n",
+            "agent_lost",
+            "Its container ended with exit code 1: FileNotFoundError: lost node",
+        ),
+        (
+            "Container exited with a non-zero exit code 2. Error file: prelaunch.err.\n"
+            "Last 4096 bytes of prelaunch.err :\n",
+            "agent_lost",
+            "Its container ended with exit code 2.",
+        ),
+        (
+            "Container killed on request. Exit code is 143",
+            "agent_lost",
+            "Its container ended with exit code 143.",
         ),
         ("", "agent_lost", "YARN reports FAILED without a message."),
     ],

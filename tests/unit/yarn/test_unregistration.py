@@ -12,33 +12,12 @@ import pytest
 
 from submarine_runtime.kerberos import Token, token_bytes
 from submarine_runtime.protocol import LogServer
-from submarine_runtime.yarn import (
-    UnregistrationError,
-    digest_response,
-    unregister,
-    unregistration,
-)
+from submarine_runtime.yarn import UnregistrationError, unregister, unregistration
 from submarine_runtime.yarn.unregistration import text_address
 from tests.unit.yarn.hadoop_rpc import Scheduler
 
 ENVIRON = {"NM_HOST": "n1", "NM_PORT": "8041", "CONTAINER_ID": "container_1_1_01_1", "USER": "ada"}
 TOKEN = Token("", b"identifier", b"password", "YARN_AM_RM_TOKEN", "")
-
-
-def test_the_response_is_that_of_the_standard_s_example() -> None:
-    """RFC 2831, section 4, which has ``charset=utf-8`` and a server for mail."""
-    challenge = 'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess'
-    words = ("chris", "secret", "imap/elwood.innosoft.com", "OA6MHXh6VqTrRk")
-    response = digest_response(challenge, *words)
-    assert 'username="chris",realm="elwood.innosoft.com"' in response
-    assert 'nonce="OA6MG9tEQGm2hh",nc=00000001,cnonce="OA6MHXh6VqTrRk"' in response
-    assert 'digest-uri="imap/elwood.innosoft.com"' in response
-    assert "response=d388dad90d4bbd760a152321f2143af7," in response
-
-
-def test_a_server_that_requires_protected_calls_is_refused() -> None:
-    with pytest.raises(ValueError, match="requires protected calls"):
-        digest_response('realm="default",nonce="x",qop="auth-conf"', "ada", "secret", "/default")
 
 
 def test_the_text_is_on_the_history_server() -> None:
@@ -83,7 +62,7 @@ def test_the_application_ends_with_the_address_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("token", "changes", "reason"),
     [
-        (TOKEN, {"qop": "auth-conf"}, "requires protected calls"),
+        (TOKEN, {"qop": "auth-conf"}, "requires another protection"),
         (TOKEN, {"error": "org.x.StandbyException"}, "StandbyException"),
         (replace(TOKEN, password=b"another"), {}, "refuses the token"),
     ],

@@ -23,8 +23,9 @@ _EXCEPTIONS = frozenset({"error", "import", "disk_full"})
 _EXECUTOR_MEMORY = re.compile(
     r"for exceeding (?:physical )?memory limits\. (.{1,20}) of (.{1,20}) physical"
 )
-#: In the error of a PyTorch DataLoader whose worker got SIGBUS.
+#: In the error of a PyTorch DataLoader whose worker got SIGBUS, or in the cause of that error.
 _BUS_ERROR = re.compile(r"killed by signal: Bus error|[Uu]nable to allocate shared memory|\(shm\)")
+_WORKER_BUS_ERROR = re.compile(r"DataLoader worker \(pid \d+\) is killed by signal: Bus error")
 _LAUNCHER_EXITS = frozenset({126, 127})
 
 
@@ -140,6 +141,9 @@ def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
         return EndReason.IMPORT_ERROR, _sentence(facts)
     if facts.failure and _BUS_ERROR.search(facts.failure.message):
         return EndReason.PROGRAM_ERROR, _shared_memory_sentence(_sentence(facts))
+    cause = facts.failure and _WORKER_BUS_ERROR.search(facts.failure.text)
+    if cause:
+        return EndReason.PROGRAM_ERROR, _shared_memory_sentence(cause.group())
     return EndReason.PROGRAM_ERROR, _sentence(facts)
 
 

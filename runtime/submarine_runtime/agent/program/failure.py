@@ -18,6 +18,11 @@ MAX_TEXT = 1 << 16
 MAX_FRAMES = 100
 _HEADER = b"Traceback (most recent call last):"
 _FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,500}))?$')
+#: Python's lines between the traceback of a cause and that of its consequence.
+_CHAINED = (
+    b"\nThe above exception was the direct cause of the following exception:\n\n",
+    b"\nDuring handling of the above exception, another exception occurred:\n\n",
+)
 _ERROR = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
 
 
@@ -41,7 +46,10 @@ def load_failure(path: str) -> tuple[Failure, str] | None:
 
 
 def parse_stderr(path: str) -> Failure | None:
-    """Return the last Python traceback in the last 256 KiB of a log, in linear time."""
+    """Return the last Python traceback in the last 256 KiB of a log, in linear time.
+
+    Its text begins with the tracebacks of its causes.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - MAX_STDERR))
@@ -63,9 +71,21 @@ def parse_stderr(path: str) -> Failure | None:
             error = _ERROR.match(line)
             if not error:
                 return None
-            text = "\n".join(lines[: number + 1])[:MAX_TEXT]
+            causes = _causes(tail, start).decode("utf-8", "replace")[: MAX_TEXT // 2]
+            text = causes + "\n".join(lines[: number + 1])[: MAX_TEXT - len(causes)]
             return Failure(error[1], (error[2] or "")[:4096], frames[-MAX_FRAMES:], text)
     return None
+
+
+def _causes(tail: bytes, start: int) -> bytes:
+    """Return the tracebacks that are chained to the one at ``start``."""
+    begin = start
+    while tail.endswith(_CHAINED, 0, begin):
+        before = tail.rfind(b"\n" + _HEADER, 0, begin) + 1
+        if before == 0 and not tail.startswith(_HEADER):
+            break
+        begin = before
+    return tail[begin:start]
 
 
 def load_source_map(program_directory: str) -> SourceMap:

@@ -34,9 +34,10 @@ _LIVE = ("WAITING", "REQUESTED", "RUNNING")
 _OVER = ("SUCCEEDED", "FAILED", "KILLED")
 #: What follows in YARN's text is of the container's own files: it is never a reason.
 _FILES = re.compile(r"\bLast \d+ bytes of ")
-_LOGGED = re.compile(r"^(?:\[\d{4}-|\S+ :$)")
-_EXIT_CODE = re.compile(r"\bexit code(?: is|:)? (\d+)", re.IGNORECASE)
+_ADDED = re.compile(r"^(?:\[\d{4}-|Last \d+ bytes of )")
 MAX_LINE = 200
+#: In YARN's text on a container whose process ended; the end of its stderr follows.
+_EXITED = re.compile(r"exit code(?: is|:)? ([1-9]\d*)\b", re.IGNORECASE)
 _MEMORY = re.compile(r"([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used", re.IGNORECASE)
 
 
@@ -113,7 +114,7 @@ class YarnPlacer(Placer):
 
     def _ending(self, state: str, item: Any) -> dict[str, Any]:
         message = str(item.exit_message or "").strip()
-        if self._was_preempted(reason_in(message)):
+        if self._was_preempted(message):
             detail = _("The scheduler preempted its container.")
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
         ending: dict[str, Any] = {**ending_of(state, message)}
@@ -121,7 +122,8 @@ class YarnPlacer(Placer):
             roles = (role for role in self._config.spec.roles if role.name == item.service_name)
             image = next(map(self._config.spec.image_of, roles), "")
             # A container that YARN rejects for its runtime has no text at all.
-            detail = image_failure(image, reason_in(message) or NOT_ALLOWED) if image else ""
+            text = reason_in(message) if message else NOT_ALLOWED
+            detail = image_failure(image, text) if image else ""
             if detail:
                 reason = EndReason.LAUNCH_FAILED.value
                 ending = {"reason": reason, "detail": detail, "retry": False}
@@ -129,7 +131,7 @@ class YarnPlacer(Placer):
 
     def _was_preempted(self, message: str) -> bool:
         """Whether YARN's message or a higher count of preempted containers shows a preemption."""
-        named = "preempt" in message.lower()
+        named = "preempt" in message.lower() and not _EXITED.search(message)
         count = 0
         if self._config.resourcemanagers:
             count = application(self._config, REST_SECONDS).preempted_containers
@@ -161,11 +163,6 @@ class YarnPlacer(Placer):
             raise PlacementError(sentence[:300]) from exc
 
 
-def reason_in(message: str) -> str:
-    """Return YARN's text on a container without the lines of the container's own files."""
-    return _FILES.split(message, 1)[0].strip()
-
-
 def _master_of(skein: Any) -> Any:
     """Return the client of this container's master, with a channel for large answers."""
     grpc, client = skein.core.grpc, skein.ApplicationClient.from_current()
@@ -184,6 +181,17 @@ def _master_of(skein: Any) -> Any:
     return client
 
 
+def reason_in(message: str) -> str:
+    """Return YARN's text on a container without the ends of the container's own files."""
+    return _FILES.split(message, maxsplit=1)[0]
+
+
+def _last_line(files: str) -> str:
+    """Return the last line of a container's files, apart from those that YARN adds."""
+    lines = [line for line in files.splitlines() if line.strip() and not _ADDED.match(line)]
+    return printable(lines[-1].strip(), MAX_LINE) if lines else ""
+
+
 def ending_of(state: str, message: str) -> dict[str, str]:
     """Return why a container ended, from YARN's message."""
     reported = reason_in(message)
@@ -193,7 +201,7 @@ def ending_of(state: str, message: str) -> dict[str, str]:
         if message
         else _("YARN reports {state} without a message.").format(state=state)
     )
-    memory, code = _MEMORY.search(reported), _EXIT_CODE.search(reported)
+    memory, exited = _MEMORY.search(reported), _EXITED.search(reported)
     reason = EndReason.AGENT_LOST
     if memory or "beyond the 'physical' memory limit" in text or "beyond physical memory" in text:
         reason = EndReason.OUT_OF_MEMORY
@@ -201,13 +209,12 @@ def ending_of(state: str, message: str) -> dict[str, str]:
             detail = _("The whole container used {memory} of {memory_2}.").format(
                 memory=memory.group(1), memory_2=memory.group(2)
             )
+    elif exited:
+        detail = _("Its container ended with exit code {code}").format(code=exited.group(1))
+        line = _last_line(message[len(reported) :])
+        detail += f": {line}" if line else "."
     elif "released on a *lost* node" in text or "lost node" in text:
         reason, detail = EndReason.NODE_LOST, _("Its node was lost.")
-    elif code:
-        written = [line for line in message[len(reported) :].splitlines() if line.strip()]
-        lines = [printable(line.strip(), MAX_LINE) for line in written if not _LOGGED.match(line)]
-        detail = _("Its container ended with exit code {code}").format(code=code.group(1))
-        detail += f": {lines[-1]}" if lines else "."
     elif "localiz" in text or "filenotfound" in text:
         reason = EndReason.LOCALISATION_FAILED
     elif "invalid resource request" in text:

@@ -11,9 +11,8 @@ from .driver import Driver as Driver, stop_driver as stop_driver
 from .master_jar import (
     CHANGES as CHANGES,
     FIRST_PAGE as FIRST_PAGE,
-    MASTER_CLASS as MASTER_CLASS,
     make_master_jar as make_master_jar,
-    with_diagnostics as with_diagnostics,
+    with_container_texts as with_container_texts,
     with_first_page as with_first_page,
     with_gpu_resource as with_gpu_resource,
 )

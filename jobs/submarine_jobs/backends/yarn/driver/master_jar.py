@@ -1,10 +1,10 @@
-"""skein's jar with another first page, with YARN's text on containers and the cluster's GPUs.
+"""skein's jar with another first page, YARN's texts of containers, and the cluster's name of GPUs.
 
 YARN's tracking URL leads to the first page of the application master, and skein makes it from a
-template in its jar. skein requests GPUs as ``yarn.io/gpu``, a constant of one of its classes. For a
-container that ended with an exit status above 0, its master replaces YARN's text, such as that of
-Docker on a missing image, by a sentence of its own; the NodeManager forgets the text at once. It
-offers no other way to choose any of these, so they are replaced.
+template in its jar. skein keeps YARN's text on the end of a container, but a fixed sentence for one
+that ends with a positive exit status, such as that of Docker; no other component keeps the text.
+skein requests GPUs as ``yarn.io/gpu``, a constant of one of its classes. It offers no other way to
+choose any of these, so they are replaced.
 """
 
 from __future__ import annotations
@@ -14,21 +14,19 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
 
 from submarine_runtime.yarn import GPU
 
 #: The class that requests resources.
 RESOURCE_CLASS = "com/anaconda/skein/MsgUtils.class"
-#: The class that receives the end of a container, and its code for a failed one:
-#: ``getExitStatus() > 0 ? "Container failed during execution, ..." : getDiagnostics()``.
+#: The class that keeps the texts of containers.
 MASTER_CLASS = "com/anaconda/skein/ApplicationMaster.class"
-_FAILED = re.compile(
-    rb"\x2d\xb6..\x9e\x00\x0b\x13..\x3a\x06\xa7\x00\x09\x2d\xb6..\x3a\x06", re.DOTALL
+#: JVM code: after the jump for a status that is not positive, a constant is stored in the variable
+#: of the text, and a jump passes the code that stores YARN's diagnostics there.
+_FIXED_TEXT = re.compile(
+    rb"(?<=\x9e\x00\x0b)\x13..\x3a\x06\xa7\x00\x09(?=\x2d\xb6..\x3a\x06)", re.DOTALL
 )
-#: ``iconst_0`` and three times ``nop``, of the length of ``status.getExitStatus()``: jumps and the
-#: tables of the class stay valid.
-_ZERO = b"\x03\x00\x00\x00"
+_NOP = b"\0"
 #: Template of the first page (Mustache), which skein names by ``TEMPLATE``.
 TEMPLATE = "overview.mustache.html"
 FIRST_PAGE = b"""\
@@ -47,8 +45,8 @@ h1{font-size:22px;overflow-wrap:anywhere}</style>
 Log of the application master</a></p>
 </body></html>
 """
-#: All changes that each jar has; part of the names of files that are made from it.
-CHANGES = FIRST_PAGE + _ZERO
+#: What identifies the changes to skein's jar, beside the name of GPUs.
+CHANGES = FIRST_PAGE + _FIXED_TEXT.pattern
 #: Sizes of a zip file's local header and directory entry, and where both have their flags.
 _LOCAL_SIZE, _ENTRY_SIZE = 30, 46
 _LOCAL_FLAGS, _ENTRY_FLAGS = 6, 8
@@ -63,7 +61,7 @@ def make_master_jar(source: str, gpu_resource: str) -> bytes:
         Path of skein's jar.
     """
     with open(source, "rb") as file:
-        made = with_diagnostics(with_first_page(file.read()))
+        made = with_container_texts(with_first_page(file.read()))
     if gpu_resource == GPU:
         return made
     buffer = io.BytesIO(made)
@@ -103,37 +101,34 @@ def _text_constant(text: str) -> bytes:
 
 
 def with_first_page(jar: bytes) -> bytes:
-    """Return skein's jar, of the same size, with ``FIRST_PAGE``.
+    """Return skein's jar, of the same size, with ``FIRST_PAGE``; see ``_overwritten``."""
+    return _overwritten(jar, TEMPLATE, FIRST_PAGE)
 
-    A jar without the template is returned as it is.
+
+def with_container_texts(jar: bytes) -> bytes:
+    """Return skein's jar, of the same size, whose master keeps YARN's text on every container.
+
+    The code that stores the fixed sentence becomes no operation, so the code that stores YARN's
+    text follows for each status. A jar with another code is returned as it is.
     """
-    return _with_entry(jar, TEMPLATE, lambda _template: FIRST_PAGE)
+    try:
+        with zipfile.ZipFile(io.BytesIO(jar)) as archive:
+            code = archive.read(MASTER_CLASS)
+    except (KeyError, zipfile.BadZipFile):
+        return jar
+    changed, found = _FIXED_TEXT.subn(lambda match: _NOP * len(match.group()), code)
+    return _overwritten(jar, MASTER_CLASS, changed) if found == 1 else jar
 
 
-def with_diagnostics(jar: bytes) -> bytes:
-    """Return skein's jar, of the same size, whose master passes on YARN's text in each case.
+def _overwritten(jar: bytes, name: str, content: bytes) -> bytes:
+    """Return a jar, of the same size, with another content of a file.
 
-    A jar whose class has other code is returned as it is; failed images then end as lost agents.
-    """
-
-    def changed(code: bytes) -> bytes:
-        found = [match.start() for match in _FAILED.finditer(code)]
-        if len(found) != 1:
-            return code
-        return code[: found[0]] + _ZERO + code[found[0] + len(_ZERO) :]
-
-    return _with_entry(jar, MASTER_CLASS, changed)
-
-
-def _with_entry(jar: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
-    """Return a jar of the same size with other content of an entry, written over the old one.
-
-    Without the entry, or if the new content needs more space, the jar is returned as it is.
+    The compressed content is written over the old one. A jar without the file, or with less space
+    for it, is returned as it is.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(jar)) as archive:
             info = archive.getinfo(name)
-            content = change(archive.read(info))
     except (KeyError, zipfile.BadZipFile):
         return jar
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -147,7 +142,7 @@ def _with_entry(jar: bytes, name: str, change: Callable[[bytes], bytes]) -> byte
         struct.pack_into("<HH", made, flags_at, 0, zipfile.ZIP_DEFLATED)
         sizes = (len(packed), len(content))
         struct.pack_into("<III", made, flags_at + 8, zlib.crc32(content), *sizes)
-    name_size, extra = struct.unpack_from("<HH", jar, info.header_offset + _LOCAL_SIZE - 4)
-    start = info.header_offset + _LOCAL_SIZE + name_size + extra
+    length, extra = struct.unpack_from("<HH", jar, info.header_offset + _LOCAL_SIZE - 4)
+    start = info.header_offset + _LOCAL_SIZE + length + extra
     made[start : start + len(packed)] = packed
     return bytes(made)
