@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import json
 import re
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from tests.cluster.yarn.test_yarn_page import cells
 from tests.containers.conftest import Containers, Outcome
@@ -45,19 +44,18 @@ def images(containers: Containers) -> None:
     containers.docker("rm", "marked")
 
 
-@pytest.fixture
-def events(tmp_path: Path) -> str:
-    """An event file with one value, in base64."""
-    writer = EventFileWriter(str(tmp_path))
+def _events() -> str:
+    """Return an event file with one value, in base64."""
     value = Summary.Value(tag="loss", simple_value=0.5)
-    writer.add_event(Event(step=1, wall_time=time.time(), summary=Summary(value=[value])))
-    writer.close()
-    (file,) = tmp_path.iterdir()
-    return base64.b64encode(file.read_bytes()).decode()
+    file = io.BytesIO()
+    RecordWriter(file).write(Event(wall_time=1, file_version="brain.Event:2").SerializeToString())
+    event = Event(step=1, wall_time=2, summary=Summary(value=[value]))
+    RecordWriter(file).write(event.SerializeToString())
+    return base64.b64encode(file.getvalue()).decode()
 
 
 @pytest.fixture
-def job(containers: Containers, images: None, events: str) -> Iterator[Outcome]:
+def job(containers: Containers, images: None) -> Iterator[Outcome]:
     """The job of the article, once all of its tasks run; its workers wait for a file."""
     containers.cell.write("/home/alice/data.txt", "a b c\n")
     containers.hdfs("dfs", "-put", "-f", "/home/alice/data.txt", "/user/alice/data.txt")
@@ -66,7 +64,7 @@ def job(containers: Containers, images: None, events: str) -> Iterator[Outcome]:
         "--input_path", "hdfs://node0:9000/user/alice/data.txt",
         "--checkpoint_path", "hdfs://node0:9000/user/alice/checkpoints",
         "--num_workers", "2", "--worker_resources", "memory=256M,vcores=1,gpu=2",
-        "--worker_launch_cmd", WORKER.replace("EVENTS", events),
+        "--worker_launch_cmd", WORKER.replace("EVENTS", _events()),
         "--num_ps", "2", "--ps_docker_image", OTHER, "--ps_resources", "memory=256M,vcores=1",
         "--ps_launch_cmd", "test -e /other-image && echo role ps && sleep 600",
         "--tensorboard", "--tensorboard_docker_image", TENSORBOARD_IMAGE,
@@ -138,11 +136,8 @@ def test_the_command_of_the_article_runs_each_role_in_its_image(
     assert {f"{name} {IMAGES[role]}" for name, role in placed.items()} <= set(running)
     links = re.findall(r'href="([^"]*/node/containerlogs/[^"]*)"', page)
     assert len(links) == 5
-    assert [name in link for name, link in zip(containers_of_page, links, strict=True)] == [
-        True
-    ] * 5
-    for role, link in zip(roles, links, strict=True):
-        assert role in containers.fetch(html.unescape(link))
+    for name, link in zip(containers_of_page, links, strict=True):
+        assert f"Logs for {name}" in containers.fetch(html.unescape(link))
     assert '">Zeppelin_Notebook</a>' in page
     assert f'href="{url}"' in page
 
@@ -158,8 +153,10 @@ def test_the_command_of_the_article_runs_each_role_in_its_image(
 
     until(kept, "the text at the tracking URL after the end", LIMIT)
     for name, role in placed.items():
-        assert name in texts[-1]
-        assert IMAGES[role] in texts[-1]
+        assert f"container_id: {name}\n" in texts[-1]
+        assert texts[-1].count(f"image: {IMAGES[role]}\n") == roles.count(role)
+        assert texts[-1].count(f"role: {role}\n") == roles.count(role)
+    assert texts[-1].count("log_url: http") == 5
     assert "role worker" in containers.log(job, "worker:1")
     assert "input hdfs://" in containers.log(job, "worker:1")
     assert "role ps" in containers.log(job, "ps:1")
