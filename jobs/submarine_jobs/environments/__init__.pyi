@@ -1,4 +1,8 @@
 from .archive import write_archive as write_archive
+from .cache import (
+    environment_names as environment_names,
+    remove_unused as remove_unused,
+)
 from .inventory import (
     EnvironmentFile as EnvironmentFile,
     InterpreterLayout as InterpreterLayout,
@@ -9,6 +13,5 @@ from .inventory import (
 from .provision import (
     Progress as Progress,
     check_env as check_env,
-    provide_archive as provide_archive,
-    remove_unused as remove_unused,
+    provide_environment as provide_environment,
 )

@@ -39,6 +39,7 @@ from .profile import (
 from .python_environment import (
     ARCHIVE_SUFFIXES as ARCHIVE_SUFFIXES,
     ENVIRONMENT_KINDS as ENVIRONMENT_KINDS,
+    PackedEnvironment as PackedEnvironment,
     PythonEnv as PythonEnv,
     check_image_name as check_image_name,
     parse_python_env as parse_python_env,

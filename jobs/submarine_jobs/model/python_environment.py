@@ -51,6 +51,35 @@ class PythonEnv:
         return INTERPRETER if self.packed else host_python
 
 
+@dataclass(frozen=True)
+class PackedEnvironment:
+    """The files of a packed environment on the cluster, as URLs.
+
+    Parameters
+    ----------
+    archive
+        The archive, or the base of ``delta``.
+    delta
+        Archive of the files that differ from the base; empty: there is none.
+    description
+        Their digests; empty for an archive that the user has put on the cluster.
+    """
+
+    archive: str
+    delta: str = ""
+    description: str = ""
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """The archives."""
+        return (self.archive, self.delta) if self.delta else (self.archive,)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All files."""
+        return (*self.archives, self.description) if self.description else self.archives
+
+
 def parse_python_env(text: str) -> PythonEnv:
     """Parse ``--python-env TEXT``.
 

@@ -23,7 +23,7 @@ from submarine_jobs.access import JobDirectory, JobHandle, create_secret
 from submarine_jobs.backends import Backend, Handle, Plan, Submission
 from submarine_jobs.checks import uses_data
 from submarine_jobs.config import hdfs_wait
-from submarine_jobs.environments import Progress, provide_archive, remove_unused
+from submarine_jobs.environments import Progress, provide_environment, remove_unused
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
@@ -33,7 +33,7 @@ from submarine_jobs.errors import (
     with_job,
 )
 from submarine_jobs.inputs import copy_sources
-from submarine_jobs.model import Sharing, parse_python_env
+from submarine_jobs.model import PackedEnvironment, Sharing, parse_python_env
 from submarine_jobs.storage import Storage, mark_modifiers
 from submarine_jobs.submit.configuration import first_record, input_notes, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
@@ -250,7 +250,7 @@ class _Submit(Generic[JobT]):
         intent: str,
         runtime_path: str,
         data_path: str | None,
-        environments: dict[str, str],
+        environments: dict[str, PackedEnvironment],
     ) -> JobT:
         """Submit the job to its backend; the directory is complete."""
         uploaded = time.time()
@@ -418,8 +418,8 @@ def _python_files(bundle: bytes | None) -> dict[str, bytes]:
 
 def provide_environments(
     spec: JobSpec, storage: Storage, root: str, state_dir: Path, progress: Progress | None = None
-) -> dict[str, str]:
-    """Return role -> URL of the packed Python environment, for the roles that have one.
+) -> dict[str, PackedEnvironment]:
+    """Return role -> packed Python environment, for the roles that have one.
 
     Parameters
     ----------
@@ -433,16 +433,20 @@ def provide_environments(
     """
     if spec.backend == "local":  # local processes use the environment of this machine
         return {}
-    found: dict[str, str] = {}
-    urls: dict[str, str] = {}
+    found: dict[str, PackedEnvironment] = {}
+    packed: dict[str, PackedEnvironment] = {}
     for role in spec.roles:
         text = role.python_env or spec.python_env
         env = parse_python_env(text)
         if not env.packed:
             continue
-        if text not in urls:
+        if text not in packed:
             report = progress or (lambda what, done, total: None)
-            provided = provide_archive(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, report)
-            urls[text] = provided.url if provided else ""
-        found[role.name] = urls[text]
+            cache = f"{root}/{RUNTIME_CACHE}"
+            # YARN unpacks the archives of a Spark job, without the agent.
+            whole = spec.spark is not None
+            provided = provide_environment(env, storage, cache, state_dir, report, whole=whole)
+            assert provided is not None
+            packed[text] = provided.files
+        found[role.name] = packed[text]
     return found

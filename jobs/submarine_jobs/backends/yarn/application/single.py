@@ -153,7 +153,11 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
         files[layout.SECRET_ENV] = job_file(layout.SECRET_ENV)
     environment = submission.environments.get(role.name)
     if environment:
-        files[layout.PYTHON_ENV_ARCHIVE] = File(environment, FILE, PRIVATE)
+        files[layout.PYTHON_ENV_ARCHIVE] = File(environment.archive, FILE, PRIVATE)
+        if environment.delta:
+            files[layout.PYTHON_ENV_DELTA] = File(environment.delta, FILE, PRIVATE)
+        if environment.description:
+            files[layout.PYTHON_ENV_DESCRIPTION] = File(environment.description, FILE, PRIVATE)
     files.update(files_to_localize(submission))
     return files
 
