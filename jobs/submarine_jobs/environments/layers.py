@@ -106,7 +106,7 @@ class FileRecords:
         self._directory = directory
 
     def known_digests(self, key: str, items: Collection[EnvironmentFile]) -> dict[str, str]:
-        """Return name -> digest of the files whose size and time have not changed.
+        """Return name -> digest of the files whose size and times have not changed.
 
         Parameters
         ----------
@@ -119,8 +119,8 @@ class FileRecords:
         found = {}
         for item in items:
             entry = files.get(item.name)
-            if isinstance(entry, list) and entry[:2] == [item.size, item.modified]:
-                found[item.name] = str(entry[2])
+            if isinstance(entry, list) and entry[:3] == [item.size, item.modified, item.changed]:
+                found[item.name] = str(entry[3])
         return found
 
     def store_digests(
@@ -128,7 +128,7 @@ class FileRecords:
     ) -> None:
         """Remember the digests of an environment."""
         files = {
-            item.name: [item.size, item.modified, digests[item.name]]
+            item.name: [item.size, item.modified, item.changed, digests[item.name]]
             for item in items
             if item.counts
         }

@@ -32,25 +32,29 @@ from submarine_jobs.environments.cache import EnvironmentCache, cache_key
 from submarine_jobs.environments.conda import (
     conda_fingerprint,
     conda_pack,
+    conda_prefix,
     in_conda,
     pack_conda,
 )
 from submarine_jobs.environments.inventory import (
     EnvironmentFile,
     current_layout,
+    environment_items,
     fingerprint,
     kernel_items,
+    layout_of,
 )
 from submarine_jobs.environments.layers import Base, FileRecords, difference, file_states
+from submarine_jobs.environments.sources import EnvironmentSource, source_of, uv_program
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import PackedEnvironment, PythonEnv
+from submarine_jobs.model import BUILT_KINDS, PackedEnvironment, PythonEnv
 from submarine_jobs.storage import Storage
 from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import EnvironmentArchive, EnvironmentLayers
 from submarine_runtime.translation import _
 
-#: Called with the step (``reading``, ``packing``, ``uploading``), the bytes so far and the total;
-#: a total of 0 is unknown.
+#: Called with the step (``building``, ``reading``, ``packing``, ``uploading``), the bytes so far
+#: and the total; a total of 0 is unknown.
 Progress = Callable[[str, int, int], None]
 _INDEX = "environments.json"
 
@@ -105,14 +109,18 @@ def provide_environment(
         return None
     provider = _Provider(EnvironmentCache(storage, cache), state_dir, progress, whole)
     if env.kind == "archive":
-        source = _source_of(env.value, storage)
+        source = _local_archive(env.value, storage)
         if source is None:
             return ProvidedEnvironment(PackedEnvironment(env.value))
         return provider.archive(source)
     make_private(state_dir)
     # Of two concurrent submissions, the second uses the archive of the first.
     with concurrency.file_lock(state_dir / f"{_INDEX}.lock"):
-        return provider.conda() if in_conda() else provider.kernel()
+        if env.kind in BUILT_KINDS:
+            return provider.built(source_of(env))
+        if env.kind == "conda":
+            return provider.conda(conda_prefix(env.value))
+        return provider.conda(Path(sys.prefix)) if in_conda() else provider.kernel()
 
 
 class _Provider:
@@ -130,27 +138,44 @@ class _Provider:
     def kernel(self) -> ProvidedEnvironment:
         """Provide the environment of this interpreter, in layers."""
         items = kernel_items()
-        mark = fingerprint(items)
+        mark = fingerprint(items, changes=True)
         digest = self._known_digest(mark)
         digests = None
         if not digest:
-            digests = self._digests(items)
+            digests = self._digests(sys.prefix, items)
             digest = content_digest(items, current_layout(), digests)
         found = self._cache.find(cache_key(digest), whole=self._whole)
         if found is None:
-            found = self._pack(items, digest, digests or self._digests(items))
+            digests = digests or self._digests(sys.prefix, items)
+            found = self._pack(sys.prefix, items, digest, digests)
         self._remember(mark, digest)
         return ProvidedEnvironment(found, digest, self._uploaded)
 
-    def conda(self) -> ProvidedEnvironment:
-        """Provide the conda environment of this interpreter, as one archive."""
-        digest = conda_fingerprint()
+    def built(self, source: EnvironmentSource) -> ProvidedEnvironment:
+        """Provide an environment that is built from a file, unless the cluster has it."""
+        digest = source.digest()
+        found = self._cache.find(cache_key(digest), whole=self._whole)
+        if found is None:
+            self._progress("building", 0, 0)
+            with tempfile.TemporaryDirectory(
+                prefix="environment-build-", dir=self._state_dir, ignore_cleanup_errors=True
+            ) as directory:
+                target = Path(directory) / "environment"
+                source.build(target)
+                items = environment_items(layout_of(target))
+                origin = f"{source.kind}:{source.path}"
+                found = self._pack(origin, items, digest, self._digests(origin, items))
+        return ProvidedEnvironment(found, digest, self._uploaded)
+
+    def conda(self, prefix: Path) -> ProvidedEnvironment:
+        """Provide a conda environment, as one archive."""
+        digest = conda_fingerprint(str(prefix))
         found = self._cache.find(cache_key(digest), whole=self._whole)
         if found is None:
             self._progress("packing", 0, 0)
 
             def write(target: Path) -> PackedArchive:
-                pack_conda(target)
+                pack_conda(target, str(prefix))
                 return _packed(target)
 
             only = self._make(digest, write)
@@ -168,9 +193,15 @@ class _Provider:
             found = self._cache.publish(key, EnvironmentLayers(only))
         return ProvidedEnvironment(found, packed.sha256, self._uploaded)
 
-    def _digests(self, items: list[EnvironmentFile]) -> dict[str, str]:
-        """Return the digests of the files; only files that have changed are read."""
-        records, key = FileRecords(self._state_dir), _identifier(sys.prefix)
+    def _digests(self, origin: str, items: list[EnvironmentFile]) -> dict[str, str]:
+        """Return the digests of the files; only files that have changed are read.
+
+        Parameters
+        ----------
+        origin
+            Identifies the environment on this machine.
+        """
+        records, key = FileRecords(self._state_dir), _identifier(origin)
         known = records.known_digests(key, items)
         try:
             digests = file_digests(items, known, self._step("reading"))
@@ -181,10 +212,14 @@ class _Provider:
         return digests
 
     def _pack(
-        self, items: list[EnvironmentFile], digest: str, digests: Mapping[str, str]
+        self,
+        origin: str,
+        items: list[EnvironmentFile],
+        digest: str,
+        digests: Mapping[str, str],
     ) -> PackedEnvironment:
         """Pack and upload a delta where that is possible, else the whole environment."""
-        records, key = FileRecords(self._state_dir), _identifier(sys.prefix, self._cache.url)
+        records, key = FileRecords(self._state_dir), _identifier(origin, self._cache.url)
         layout, states = current_layout(), file_states(items, digests)
         base = None if self._whole else records.base(key)
         if base is not None and base.version == layout.version:
@@ -275,13 +310,13 @@ def _not_packed(exc: OSError, directory: Path | None = None) -> UsageError:
     """Return the error for a file that cannot be read, or an archive that cannot be written."""
     if exc.errno == errno.ENOSPC and directory is not None:
         return UsageError(
-            _("The disk of {directory} is full: this kernel's environment is packed there.").format(
+            _("The disk of {directory} is full: the environment is packed there.").format(
                 directory=directory
             ),
             _("Free about half the size of the environment there, and submit again."),
         )
     return UsageError(
-        _("This kernel's environment could not be packed: {error}: {filename}.").format(
+        _("The environment could not be packed: {error}: {filename}.").format(
             error=exc.strerror, filename=exc.filename or directory
         )
     )
@@ -293,15 +328,20 @@ def check_env(env: PythonEnv, storage: Storage) -> None:
     Raises
     ------
     UsageError
-        If the archive is not there, or conda-pack is missing.
+        If a file is not there, or conda-pack or uv is missing.
     """
     if env.kind == "archive":
-        _source_of(env.value, storage)
-    elif env.kind == "auto" and in_conda():
+        _local_archive(env.value, storage)
+    elif env.kind == "conda" or (env.kind == "auto" and in_conda()):
+        if env.kind == "conda":
+            conda_prefix(env.value)
         conda_pack()
+    elif env.kind in BUILT_KINDS:
+        source_of(env).digest()
+        uv_program()
 
 
-def _source_of(uri: str, storage: Storage) -> Path | None:
+def _local_archive(uri: str, storage: Storage) -> Path | None:
     """Return the archive's file on this machine; None for a file on the cluster."""
     parts = urlsplit(uri)
     if parts.scheme not in ("", "file"):

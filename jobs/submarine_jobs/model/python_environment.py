@@ -1,7 +1,9 @@
 """Parse ``--python-env``.
 
 ``host``: the kernel's interpreter, which is also on the nodes. ``path:DIR``: an environment on
-every node. ``auto``: the kernel's environment, packed and uploaded. ``archive:URI``: an archive
+every node. ``auto``: the kernel's environment, packed and uploaded. ``conda:NAME``: a conda
+environment of this machine, packed. ``requirements:FILE``, ``uv:LOCK`` and
+``pyproject[:DIRECTORY]``: an environment that is built from that file. ``archive:URI``: an archive
 that contains ``bin/python3``. ``docker:IMAGE``: ``python3`` of the image.
 """
 
@@ -15,11 +17,17 @@ from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
 from submarine_runtime.translation import _
 
-ENVIRONMENT_KINDS = ("auto", "host", "path", "archive", "docker")
+#: Kinds that are built from a file on this machine.
+BUILT_KINDS = ("requirements", "uv", "pyproject")
+ENVIRONMENT_KINDS = ("auto", "host", "path", "conda", *BUILT_KINDS, "archive", "docker")
+#: Kinds that need no value.
+PLAIN_KINDS = ("auto", "host", "pyproject")
+_PACKED_KINDS = ("auto", "archive", "conda", *BUILT_KINDS)
 #: Archive formats that the agent can unpack; YARN does so for jobs of Spark.
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
 #: The interpreter of an unpacked archive in a container.
 INTERPRETER = f"{layout.PYTHON_ENV}/bin/python3"
+_CONDA_NAME = re.compile(r"^[A-Za-z0-9_][\w.-]{0,99}\Z")
 _IMAGE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}\Z")
 
 
@@ -33,7 +41,7 @@ class PythonEnv:
     @property
     def packed(self) -> bool:
         """Whether the containers get an archive."""
-        return self.kind in ("auto", "archive")
+        return self.kind in _PACKED_KINDS
 
     def interpreter(self, host_python: str) -> str:
         """Return the interpreter in the container: an absolute path, or relative to its directory.
@@ -86,18 +94,27 @@ def parse_python_env(text: str) -> PythonEnv:
     Raises
     ------
     UsageError
-        If the text has none of the five forms, or its value is invalid.
+        If the text has none of the forms, or its value is invalid.
     """
-    if text in ("auto", "host"):
+    if text in PLAIN_KINDS:
         return PythonEnv(text)
     kind, colon, value = text.partition(":")
-    checks = {"path": _check_path, "archive": _check_archive, "docker": _check_image}
+    checks = {
+        "path": _check_path,
+        "conda": _check_conda,
+        "requirements": _check_requirements,
+        "uv": _check_lock,
+        "pyproject": _check_directory,
+        "archive": _check_archive,
+        "docker": _check_image,
+    }
     if not colon or kind not in checks:
         raise UsageError(
             _("--python-env {text} is not known.").format(text=text[:80]),
             _(
                 "Use auto (pack this kernel's environment), host (this interpreter, on every "
-                "node already), path:DIR, archive:URI or docker:IMAGE."
+                "node already), path:DIR, conda:NAME, requirements:FILE, uv:LOCK, "
+                "pyproject[:DIR], archive:URI or docker:IMAGE."
             ),
         )
     checks[kind](value)
@@ -109,6 +126,42 @@ def _check_path(value: str) -> None:
         raise UsageError(
             _("--python-env path:{path} is not an absolute path.").format(path=value[:80]),
             _("Name the environment's directory on the nodes, for example path:/opt/env."),
+        )
+
+
+def _check_conda(value: str) -> None:
+    if not _CONDA_NAME.fullmatch(value) and not (value.startswith("/") and value.isprintable()):
+        raise UsageError(
+            _("--python-env conda:{name} is not a conda environment.").format(
+                name=one_line(value, 80)
+            ),
+            _("Give its name, as `conda env list` shows it, or its absolute path."),
+        )
+
+
+def _check_requirements(value: str) -> None:
+    if not value.endswith((".txt", ".in")) or not value.isprintable():
+        raise UsageError(
+            _("--python-env requirements:{path} is not a requirements file.").format(
+                path=one_line(value, 80)
+            ),
+            _("Give a file that ends in .txt or .in, as for `pip install -r`."),
+        )
+
+
+def _check_lock(value: str) -> None:
+    if value.rpartition("/")[2] != "uv.lock" or not value.isprintable():
+        raise UsageError(
+            _("--python-env uv:{path} is not a lock file of uv.").format(path=one_line(value, 80)),
+            _("Give the uv.lock of a project, for example uv:uv.lock."),
+        )
+
+
+def _check_directory(value: str) -> None:
+    if not value or not value.isprintable():
+        raise UsageError(
+            _("--python-env pyproject:{path} is not a directory.").format(path=one_line(value, 80)),
+            _("Give the directory that has pyproject.toml, or pyproject alone."),
         )
 
 
