@@ -1,7 +1,11 @@
 from .archive import write_archive as write_archive
 from .cache import (
+    CachedEnvironment as CachedEnvironment,
+    EnvironmentCache as EnvironmentCache,
     environment_names as environment_names,
+    keys_of as keys_of,
     remove_unused as remove_unused,
+    unused as unused,
 )
 from .inventory import (
     EnvironmentFile as EnvironmentFile,
@@ -12,6 +16,8 @@ from .inventory import (
 )
 from .provision import (
     Progress as Progress,
+    ProvidedEnvironment as ProvidedEnvironment,
     check_env as check_env,
+    find_provided as find_provided,
     provide_environment as provide_environment,
 )

@@ -24,9 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.config import make_private
+from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PackedEnvironment
 from submarine_jobs.storage import Entry, Storage
+from submarine_jobs.text import one_line
 from submarine_runtime.protocol import EnvironmentArchive, EnvironmentLayers
+from submarine_runtime.translation import _
 
 PREFIX = "python-env-"
 _USED, _REMOVING, _DESCRIPTION = ".used", ".removing", ".json"
@@ -58,6 +61,11 @@ class CachedEnvironment:
     key: str
     files: tuple[Entry, ...]
     used: float | None
+
+    @property
+    def digest(self) -> str:
+        """The first digits of the digest of its content."""
+        return self.key.removeprefix(PREFIX)
 
     @property
     def size(self) -> int:
@@ -156,10 +164,49 @@ class EnvironmentCache:
             return EnvironmentLayers.from_bytes(data).archive
         return None
 
+    def description(self, key: str) -> EnvironmentLayers | None:
+        """Return the description of an environment, without a use; None if there is none."""
+        for name in (key + _DESCRIPTION, key + _WHOLE + _DESCRIPTION):
+            with suppress(FileNotFoundError, ValueError, TypeError, KeyError, IndexError):
+                return EnvironmentLayers.from_bytes(self._storage.read(self._path(name)))
+        return None
+
+    def bases(self, key: str) -> set[str]:
+        """Return the keys of the other environments whose archives an environment uses."""
+        described = self.description(key)
+        names = [archive.name for archive in described.archives] if described else []
+        return {name.partition(".")[0] for name in names} - {key}
+
+    def find_cached(self, name: str) -> CachedEnvironment:
+        """Return the environment whose digest begins with ``name``.
+
+        Raises
+        ------
+        UsageError
+            If none or several do.
+        """
+        key = name if name.startswith(PREFIX) else PREFIX + name
+        found = [one for one in self.list() if one.key.startswith(key)]
+        if len(found) != 1:
+            raise UsageError(
+                _("No environment in {url} has the digest {name}.").format(
+                    url=self.url, name=one_line(name, 80)
+                )
+                if not found
+                else _("{count} environments have a digest that begins with {name}.").format(
+                    count=len(found), name=one_line(name, 80)
+                ),
+                _("`env list` shows them."),
+            )
+        return found[0]
+
     def list(self) -> list[CachedEnvironment]:
         """Return the environments, sorted by key."""
         groups: dict[str, list[Entry]] = {}
-        for entry in self._storage.list_directory(self._directory):
+        entries: list[Entry] = []
+        with suppress(FileNotFoundError):
+            entries = self._storage.list_directory(self._directory)
+        for entry in entries:
             if entry.name.startswith(PREFIX) and not entry.is_directory:
                 groups.setdefault(entry.name.partition(".")[0], []).append(entry)
         return [_cached(key, entries) for key, entries in sorted(groups.items())]

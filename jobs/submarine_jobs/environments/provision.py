@@ -49,6 +49,7 @@ from submarine_jobs.environments.sources import EnvironmentSource, source_of, uv
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import BUILT_KINDS, PackedEnvironment, PythonEnv
 from submarine_jobs.storage import Storage
+from submarine_jobs.text import one_line
 from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import EnvironmentArchive, EnvironmentLayers
 from submarine_runtime.translation import _
@@ -107,7 +108,7 @@ def provide_environment(
     """
     if not env.packed:
         return None
-    provider = _Provider(EnvironmentCache(storage, cache), state_dir, progress, whole)
+    provider = _Provider(env, EnvironmentCache(storage, cache), state_dir, progress, whole)
     if env.kind == "archive":
         source = _local_archive(env.value, storage)
         if source is None:
@@ -118,17 +119,56 @@ def provide_environment(
     with concurrency.file_lock(state_dir / f"{_INDEX}.lock"):
         if env.kind in BUILT_KINDS:
             return provider.built(source_of(env))
-        if env.kind == "conda":
-            return provider.conda(conda_prefix(env.value))
-        return provider.conda(Path(sys.prefix)) if in_conda() else provider.kernel()
+        if env.kind == "conda" or in_conda():
+            return provider.conda(_prefix(env))
+        return provider.kernel()
+
+
+def find_provided(
+    env: PythonEnv,
+    storage: Storage,
+    cache: str,
+    state_dir: Path,
+    progress: Progress = lambda what, done, total: None,
+) -> ProvidedEnvironment | None:
+    """Return the environment if the cluster has it; None if it has to be packed.
+
+    Nothing is built, packed or uploaded; see ``provide_environment``.
+    """
+    provider = _Provider(env, EnvironmentCache(storage, cache), state_dir, progress, whole=False)
+    if env.kind == "archive":
+        source = _local_archive(env.value, storage)
+        if source is None:
+            return ProvidedEnvironment(PackedEnvironment(env.value))
+        digest = _packed(source).sha256
+    elif env.kind in BUILT_KINDS:
+        digest = source_of(env).digest()
+    elif env.kind == "conda" or in_conda():
+        digest = conda_fingerprint(str(_prefix(env)))
+    else:
+        make_private(state_dir)
+        digest = provider.kernel_digest(kernel_items())[0]
+    files = EnvironmentCache(storage, cache).find(cache_key(digest))
+    return None if files is None else ProvidedEnvironment(files, digest)
+
+
+def _prefix(env: PythonEnv) -> Path:
+    """Return the directory of the conda environment."""
+    return conda_prefix(env.value) if env.kind == "conda" else Path(sys.prefix)
 
 
 class _Provider:
     """The steps for one environment; see ``provide_environment``."""
 
     def __init__(
-        self, cache: EnvironmentCache, state_dir: Path, progress: Progress, whole: bool
+        self,
+        env: PythonEnv,
+        cache: EnvironmentCache,
+        state_dir: Path,
+        progress: Progress,
+        whole: bool,
     ) -> None:
+        self._text = one_line(env.text, 200)
         self._cache = cache
         self._state_dir = state_dir
         self._progress = progress
@@ -138,18 +178,24 @@ class _Provider:
     def kernel(self) -> ProvidedEnvironment:
         """Provide the environment of this interpreter, in layers."""
         items = kernel_items()
-        mark = fingerprint(items, changes=True)
-        digest = self._known_digest(mark)
-        digests = None
-        if not digest:
-            digests = self._digests(sys.prefix, items)
-            digest = content_digest(items, current_layout(), digests)
+        digest, digests = self.kernel_digest(items)
         found = self._cache.find(cache_key(digest), whole=self._whole)
         if found is None:
             digests = digests or self._digests(sys.prefix, items)
             found = self._pack(sys.prefix, items, digest, digests)
-        self._remember(mark, digest)
         return ProvidedEnvironment(found, digest, self._uploaded)
+
+    def kernel_digest(self, items: list[EnvironmentFile]) -> tuple[str, dict[str, str] | None]:
+        """Return the digest of this interpreter's environment, and those of its files if read."""
+        mark, index = fingerprint(items, changes=True), _read_index(self._state_dir)
+        known = index.get(sys.prefix) or {}
+        if known.get("fingerprint") == mark and known.get("digest"):
+            return str(known["digest"]), None
+        digests = self._digests(sys.prefix, items)
+        digest = content_digest(items, current_layout(), digests)
+        index = {**index, sys.prefix: {"fingerprint": mark, "digest": digest}}
+        replace_file(self._state_dir / _INDEX, json.dumps(index).encode())
+        return digest, digests
 
     def built(self, source: EnvironmentSource) -> ProvidedEnvironment:
         """Provide an environment that is built from a file, unless the cluster has it."""
@@ -179,7 +225,8 @@ class _Provider:
                 return _packed(target)
 
             only = self._make(digest, write)
-            found = self._cache.publish(cache_key(digest), EnvironmentLayers(only))
+            layers = EnvironmentLayers(only, source=self._text)
+            found = self._cache.publish(cache_key(digest), layers)
         return ProvidedEnvironment(found, digest, self._uploaded)
 
     def archive(self, source: Path) -> ProvidedEnvironment:
@@ -190,7 +237,8 @@ class _Provider:
         if found is None:
             suffix = ".tar.gz" if source.name.endswith((".tar.gz", ".tgz")) else source.suffix
             only = self._upload(packed.sha256, source, packed, suffix)
-            found = self._cache.publish(key, EnvironmentLayers(only))
+            layers = EnvironmentLayers(only, source=self._text)
+            found = self._cache.publish(key, layers)
         return ProvidedEnvironment(found, packed.sha256, self._uploaded)
 
     def _digests(self, origin: str, items: list[EnvironmentFile]) -> dict[str, str]:
@@ -233,12 +281,12 @@ class _Provider:
                     ),
                     ".delta.tar.gz",
                 )
-                layers = EnvironmentLayers(archive, delta, found.omitted)
+                layers = EnvironmentLayers(archive, delta, found.omitted, self._text)
                 return self._cache.publish(cache_key(digest), layers)
         only = self._make(
             digest, lambda target: write_archive(items, layout, target, self._step("packing"))
         )
-        layers = EnvironmentLayers(only)
+        layers = EnvironmentLayers(only, source=self._text)
         published = self._cache.publish(cache_key(digest), layers, whole=self._whole)
         if not self._whole and not published.delta:
             records.store_base(key, Base(digest, layout.version, states))
@@ -280,15 +328,6 @@ class _Provider:
 
     def _step(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self._progress(what, done, total)
-
-    def _known_digest(self, mark: str) -> str:
-        known = _read_index(self._state_dir).get(sys.prefix) or {}
-        return str(known.get("digest") or "") if known.get("fingerprint") == mark else ""
-
-    def _remember(self, mark: str, digest: str) -> None:
-        index = _read_index(self._state_dir)
-        index = {**index, sys.prefix: {"fingerprint": mark, "digest": digest}}
-        replace_file(self._state_dir / _INDEX, json.dumps(index).encode())
 
 
 def _identifier(*texts: str) -> str:

@@ -239,7 +239,7 @@ def source_of(env: PythonEnv, directory: Path | None = None) -> EnvironmentSourc
     """
     assert env.kind in BUILT_KINDS
     here = directory or Path.cwd()
-    text = f"{env.kind}:{env.value}" if env.value else env.kind
+    text = env.text
     path = (here / Path(env.value).expanduser()).resolve()
     if env.kind == "pyproject":
         candidates = [path] if env.value else [path, *path.parents]

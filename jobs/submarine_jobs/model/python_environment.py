@@ -39,6 +39,11 @@ class PythonEnv:
     value: str = ""
 
     @property
+    def text(self) -> str:
+        """The value as it is written."""
+        return f"{self.kind}:{self.value}" if self.value else self.kind
+
+    @property
     def packed(self) -> bool:
         """Whether the containers get an archive."""
         return self.kind in _PACKED_KINDS

@@ -295,26 +295,10 @@ class _Submit(Generic[JobT]):
             with suppress(SubmarineError, OSError):  # removal is retried by a later submission
                 state_dir = self.session.profile.state_dir
                 cache = f"{self.root}/{layout.RUNTIME_CACHE}"
-                remove_unused(self.storage, cache, state_dir, self._environments_in_use)
+                remove_unused(
+                    self.storage, cache, state_dir, lambda: environments_in_use(self.backend)
+                )
         return job
-
-    def _environments_in_use(self) -> set[str] | None:
-        """Return the names of the environments of unfinished jobs; None if they are not known."""
-        jobs = self.backend.active_jobs()
-        if jobs is None or len(jobs) > MAX_ACTIVE:
-            return None
-        found: set[str] = set()
-        for job_id in jobs:
-            if not layout.is_job_id(job_id):
-                continue
-            other = JobDirectory(self.storage, layout.job_directory(self.root, job_id))
-            intent = other.read_json(layout.INTENT)
-            if isinstance(intent, dict):
-                names = intent.get("environments")
-                if not isinstance(names, list):
-                    return None
-                found.update(map(str, names))
-        return found
 
     def _submit_to_backend(self, submission: Submission, job: JobT) -> Handle:
         try:
@@ -372,6 +356,27 @@ class _Submit(Generic[JobT]):
         backend, began = self.backend.name, self.started
         entry = IndexEntry(self.job_id, name, backend, profile, url, began, state, handle, record)
         self.session.store.put(entry)
+
+
+def environments_in_use(backend: Backend) -> set[str] | None:
+    """Return the names of the environments of unfinished jobs; None if they are not known."""
+    if backend.name == "local":
+        return set()  # Its jobs use the environments of this machine as they are.
+    jobs = backend.active_jobs()
+    if jobs is None or len(jobs) > MAX_ACTIVE:
+        return None
+    storage, root = backend.job_root()
+    found: set[str] = set()
+    for job_id in jobs:
+        if not layout.is_job_id(job_id):
+            continue
+        intent = JobDirectory(storage, layout.job_directory(root, job_id)).read_json(layout.INTENT)
+        if isinstance(intent, dict):
+            names = intent.get("environments")
+            if not isinstance(names, list):
+                return None
+            found.update(map(str, names))
+    return found
 
 
 class ClientEvents:

@@ -34,11 +34,14 @@ class EnvironmentLayers(NamedTuple):
         The archive of the files that the base does not have; None: there is one archive.
     omitted
         Paths of the base that the environment does not have, or has in the delta.
+    source
+        Value of ``--python-env`` that it was made for.
     """
 
     archive: EnvironmentArchive
     delta: EnvironmentArchive | None = None
     omitted: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def archives(self) -> tuple[EnvironmentArchive, ...]:
@@ -47,8 +50,8 @@ class EnvironmentLayers(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """Return the description."""
-        content = {"version": 1, "archives": list(self.archives), "omitted": list(self.omitted)}
-        text = json.dumps(content).encode()
+        content = {"version": 1, "archives": self.archives, "omitted": self.omitted}
+        text = json.dumps({**content, "source": self.source}).encode()
         return hashlib.sha256(text).hexdigest().encode() + b"\n" + text
 
     @classmethod
@@ -66,4 +69,4 @@ class EnvironmentLayers(NamedTuple):
         content: Mapping[str, Any] = json.loads(text)
         archives = [EnvironmentArchive(*entry) for entry in content["archives"]]
         delta = archives[1] if len(archives) > 1 else None
-        return cls(archives[0], delta, tuple(content["omitted"]))
+        return cls(archives[0], delta, tuple(content["omitted"]), content.get("source", ""))

@@ -232,7 +232,7 @@ def test_what_the_digest_of_requirements_covers(client: Client, tmp_path: Path) 
     with zipfile.ZipFile(local, "w") as archive:
         archive.writestr("x", "1")
     lines = (
-        "abacus\n--index-url https://example.org/simple\n-c constraints.txt\n"
+        "abacus\n--pre\n-c constraints.txt\n"
         "local @ file://{local}\n./dir[extra] ; python_version > '3'\nx @ https://example.org/x.whl\n"
     )
     (tmp_path / "constraints.txt").write_text("abacus<3\n")

@@ -270,10 +270,15 @@ class _Check:
         if self._digest.hexdigest() != expected.sha256:
             raise _ArchiveError(
                 _(
-                    "{name} is damaged, its digest differs from that of its upload; remove it from "
-                    "cache/ in the job root and submit again"
-                ).format(name=expected.name)
+                    "{name} is damaged, its digest differs from that of its upload; remove it by "
+                    "`submarine env rm {digest}` and submit again"
+                ).format(name=expected.name, digest=_digest_of(expected.name))
             )
+
+
+def _digest_of(name: str) -> str:
+    """Return the digest in the name of an archive: ``python-env-DIGEST.RANDOM.tar.gz``."""
+    return name.partition(".")[0].rpartition("-")[2]
 
 
 def _extract_any(archive: str, target: str, progress: _Progress) -> None:
