@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from submarine_jobs.config import make_private
 from submarine_jobs.environments import (
     EnvironmentCache,
     check_env,
+    check_target,
     find_provided,
     keys_of,
     provide_environment,
+    publish_archive,
+    write_environment,
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.submit import environments_in_use
@@ -64,6 +70,25 @@ class PackedEnvironments:
         """
         self._check(env)
         return find_provided(env, self._storage, self._directory, self._state_dir, progress)
+
+    def publish(self, env: PythonEnv, uri: str, progress: Progress) -> int:
+        """Build or pack an environment as one archive that all users may read; return its size.
+
+        Raises
+        ------
+        UsageError
+            If it cannot be packed, the file exists, or its directory is not for all users.
+        """
+        self._check(env)
+        check_target(uri, self._storage)
+        make_private(self._state_dir)
+        with tempfile.TemporaryDirectory(
+            prefix="environment-publish-", dir=self._state_dir
+        ) as directory:
+            archive = Path(directory) / "environment.tar.gz"
+            write_environment(env, archive, self._state_dir, progress)
+            progress("uploading", 0, archive.stat().st_size)
+            return publish_archive(archive, uri, self._storage)
 
     def in_use(self) -> set[str] | None:
         """Return the keys of the environments of unfinished jobs; None if they are not known."""

@@ -1,4 +1,4 @@
-"""``env build|list|show|check|rm``: packed Python environments in the job root."""
+"""``env build|list|show|check|publish|rm``: packed Python environments in the job root."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ _SHORT = 12
             "list": gettext_noop("List the packed environments with size and last use."),
             "show": gettext_noop("Show the archives of an environment."),
             "check": gettext_noop("Check an environment without packing it."),
+            "publish": gettext_noop("Publish an environment for all users."),
             "rm": gettext_noop("Remove an environment that no job uses."),
         }
     }
@@ -182,6 +183,46 @@ def check(
     ).format(env=one_line(chosen.text, 200))
     value = {"on_cluster": found is not None, **(_urls(found.files) if found else {})}
     return Outcome(head, value=value)
+
+
+@env.command(
+    cls=Verb,
+    example=(
+        "env publish uv:uv.lock hdfs:///envs/torch-2.15.tar.gz",
+        "env publish auto hdfs:///envs/ml-7.tar.gz",
+    ),
+)
+@click.argument("environment", metavar="ENV", type=click_type(PYTHON_ENV))
+@click.argument("uri", metavar="URI")
+@profile_option
+@backend_option
+@click.pass_obj
+def publish(
+    frontend: Frontend,
+    /,
+    environment: str,
+    uri: str,
+    profile: str | None,
+    backend: str | None,
+) -> Outcome:
+    """Build or pack an environment and put it at URI, for `run --python-env shared:URI`.
+
+    YARN unpacks it once on each node for all users. All users may read it; it is never replaced.
+    """
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
+    chosen = _environment(frontend, environment, session.profile.python_env)
+    if chosen.kind in ("archive", "shared"):
+        raise UsageError(
+            _("{env} is an archive already.").format(env=one_line(chosen.text, 200)),
+            _("Copy it: `hdfs dfs -cp`, with mode 644."),
+        )
+    parse_python_env(f"shared:{uri}")
+    with SubmitProgress(frontend) as line:
+        written = PackedEnvironments(session, backend).publish(chosen, uri, line.show)
+    text = _("{env} is published: {size}.\n  --python-env shared:{uri}").format(
+        env=one_line(chosen.text, 200), size=size(written), uri=one_line(uri, 500)
+    )
+    return Outcome(text, value={"uri": uri, "size": written})
 
 
 @env.command(cls=Verb, example=("env rm 5d41402abc4b", "env rm 5d41402abc4b --force"))

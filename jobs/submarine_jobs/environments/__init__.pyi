@@ -20,4 +20,6 @@ from .provision import (
     check_env as check_env,
     find_provided as find_provided,
     provide_environment as provide_environment,
+    write_environment as write_environment,
 )
+from .shared import check_target as check_target, publish_archive as publish_archive

@@ -13,8 +13,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from submarine_jobs.environments.inventory import (
     layout_of,
 )
 from submarine_jobs.environments.layers import Base, FileRecords, difference, file_states
+from submarine_jobs.environments.shared import check_shared
 from submarine_jobs.environments.sources import EnvironmentSource, source_of, uv_program
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import BUILT_KINDS, PackedEnvironment, PythonEnv
@@ -108,6 +109,9 @@ def provide_environment(
     """
     if not env.packed:
         return None
+    if env.kind == "shared":
+        check_shared(env.value, storage)
+        return ProvidedEnvironment(PackedEnvironment(env.value, shared=True))
     provider = _Provider(env, EnvironmentCache(storage, cache), state_dir, progress, whole)
     if env.kind == "archive":
         source = _local_archive(env.value, storage)
@@ -136,6 +140,9 @@ def find_provided(
     Nothing is built, packed or uploaded; see ``provide_environment``.
     """
     provider = _Provider(env, EnvironmentCache(storage, cache), state_dir, progress, whole=False)
+    if env.kind == "shared":
+        check_shared(env.value, storage)
+        return ProvidedEnvironment(PackedEnvironment(env.value, shared=True))
     if env.kind == "archive":
         source = _local_archive(env.value, storage)
         if source is None:
@@ -150,6 +157,43 @@ def find_provided(
         digest = provider.kernel_digest(kernel_items())[0]
     files = EnvironmentCache(storage, cache).find(cache_key(digest))
     return None if files is None else ProvidedEnvironment(files, digest)
+
+
+def write_environment(env: PythonEnv, target: Path, state_dir: Path, progress: Progress) -> None:
+    """Build or pack an environment as one archive on this machine.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be built or packed.
+    """
+
+    def report(done: int, total: int) -> None:
+        progress("packing", done, total)
+
+    make_private(state_dir)
+    try:
+        if env.kind in BUILT_KINDS:
+            progress("building", 0, 0)
+            with _build_directory(state_dir) as directory:
+                source_of(env).build(directory)
+                layout = layout_of(directory)
+                write_archive(environment_items(layout), layout, target, report)
+        elif env.kind == "conda" or in_conda():
+            progress("packing", 0, 0)
+            pack_conda(target, str(_prefix(env)))
+        else:
+            write_archive(kernel_items(), current_layout(), target, report)
+    except OSError as exc:
+        raise _not_packed(exc, state_dir) from exc
+
+
+@contextmanager
+def _build_directory(state_dir: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(
+        prefix="environment-build-", dir=state_dir, ignore_cleanup_errors=True
+    ) as directory:
+        yield Path(directory) / "environment"
 
 
 def _prefix(env: PythonEnv) -> Path:
@@ -203,10 +247,7 @@ class _Provider:
         found = self._cache.find(cache_key(digest), whole=self._whole)
         if found is None:
             self._progress("building", 0, 0)
-            with tempfile.TemporaryDirectory(
-                prefix="environment-build-", dir=self._state_dir, ignore_cleanup_errors=True
-            ) as directory:
-                target = Path(directory) / "environment"
+            with _build_directory(self._state_dir) as target:
                 source.build(target)
                 items = environment_items(layout_of(target))
                 origin = f"{source.kind}:{source.path}"
@@ -371,6 +412,8 @@ def check_env(env: PythonEnv, storage: Storage) -> None:
     """
     if env.kind == "archive":
         _local_archive(env.value, storage)
+    elif env.kind == "shared":
+        check_shared(env.value, storage)
     elif env.kind == "conda" or (env.kind == "auto" and in_conda()):
         if env.kind == "conda":
             conda_prefix(env.value)

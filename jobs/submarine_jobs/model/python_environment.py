@@ -4,7 +4,8 @@
 every node. ``auto``: the kernel's environment, packed and uploaded. ``conda:NAME``: a conda
 environment of this machine, packed. ``requirements:FILE``, ``uv:LOCK`` and
 ``pyproject[:DIRECTORY]``: an environment that is built from that file. ``archive:URI``: an archive
-that contains ``bin/python3``. ``docker:IMAGE``: ``python3`` of the image.
+that contains ``bin/python3``. ``shared:URI``: such an archive, unpacked once on each node for all
+users. ``docker:IMAGE``: ``python3`` of the image.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from submarine_runtime.translation import _
 
 #: Kinds that are built from a file on this machine.
 BUILT_KINDS = ("requirements", "uv", "pyproject")
-ENVIRONMENT_KINDS = ("auto", "host", "path", "conda", *BUILT_KINDS, "archive", "docker")
+ENVIRONMENT_KINDS = ("auto", "host", "path", "conda", *BUILT_KINDS, "archive", "shared", "docker")
 #: Kinds that need no value.
 PLAIN_KINDS = ("auto", "host", "pyproject")
-_PACKED_KINDS = ("auto", "archive", "conda", *BUILT_KINDS)
+_PACKED_KINDS = ("auto", "archive", "shared", "conda", *BUILT_KINDS)
 #: Archive formats that the agent can unpack; YARN does so for jobs of Spark.
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
 #: The interpreter of an unpacked archive in a container.
@@ -76,11 +77,14 @@ class PackedEnvironment:
         Archive of the files that differ from the base; empty: there is none.
     description
         Their digests; empty for an archive that the user has put on the cluster.
+    shared
+        Whether YARN unpacks the archive, once on each node for all users.
     """
 
     archive: str
     delta: str = ""
     description: str = ""
+    shared: bool = False
 
     @property
     def archives(self) -> tuple[str, ...]:
@@ -111,6 +115,7 @@ def parse_python_env(text: str) -> PythonEnv:
         "uv": _check_lock,
         "pyproject": _check_directory,
         "archive": _check_archive,
+        "shared": _check_shared,
         "docker": _check_image,
     }
     if not colon or kind not in checks:
@@ -119,7 +124,7 @@ def parse_python_env(text: str) -> PythonEnv:
             _(
                 "Use auto (pack this kernel's environment), host (this interpreter, on every "
                 "node already), path:DIR, conda:NAME, requirements:FILE, uv:LOCK, "
-                "pyproject[:DIR], archive:URI or docker:IMAGE."
+                "pyproject[:DIR], archive:URI, shared:URI or docker:IMAGE."
             ),
         )
     checks[kind](value)
@@ -179,6 +184,16 @@ def _check_archive(value: str) -> None:
             _("Give a file that ends in {suffixes} and holds bin/python3.").format(
                 suffixes=", ".join(ARCHIVE_SUFFIXES)
             ),
+        )
+
+
+def _check_shared(value: str) -> None:
+    if not value.endswith(ARCHIVE_SUFFIXES) or "://" not in value or not value.isprintable():
+        raise UsageError(
+            _("--python-env shared:{uri} is not an archive on the cluster.").format(
+                uri=one_line(value, 80)
+            ),
+            _("Give the URI of `submarine env publish`, such as hdfs:///envs/torch.tar.gz."),
         )
 
 

@@ -20,9 +20,10 @@ from submarine_jobs.environments import (
     list_items,
     provision as providing,
 )
-from submarine_jobs.model import JobView
+from submarine_jobs.model import JobView, Resources, Role
 from submarine_runtime.protocol import EndReason, State, layout
 from tests.cluster.jobs.training import workers
+from tests.python_projects import project, without_network
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -121,6 +122,41 @@ def test_one_more_package_is_a_delta(
         assert found[:3] == [12, True, True]
         assert found[3] >= 2, "a hard link to the file of the base"
         assert "/filecache/" in place
+
+
+def test_each_role_has_an_environment_of_its_own(
+    session: Session,
+    submit: Callable[..., Job],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Both are built by uv from files; neither has the packages of the kernel."""
+    for name, value in without_network(tmp_path / "uv-cache").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
+    for name in ("first", "second"):
+        project(tmp_path / name, name)
+        (tmp_path / f"{name}.txt").write_text(f"./{name}\n")
+    program = """
+import importlib.util as found, os
+names = [name for name in ("first", "second", "click") if found.find_spec(name)]
+print(os.environ["SUBMARINE_ROLE"], *names)
+"""
+    roles = tuple(
+        Role(
+            role,
+            1,
+            Resources(memory=256),
+            python_env=f"requirements:{tmp_path}/{name}.txt",
+            python="python-env/bin/python3",
+        )
+        for role, name in (("worker", "first"), ("reader", "second"))
+    )
+    job = submit(program, "roles", roles=roles, framework="any", policy="all")
+    record = job.wait(timeout=240)
+    assert record.state is State.SUCCEEDED, (record.detail, job.log("stderr").data)
+    for role, name in (("worker", "first"), ("reader", "second")):
+        assert job.log("stdout", task=f"{role}:0").data.decode().split() == [role, name]
 
 
 @pytest.mark.usefixtures("small_kernel")

@@ -232,6 +232,7 @@ BASES = {
     "env build": "env build auto",
     "env check": "env check auto",
     "env list": "env list",
+    "env publish": "env publish auto hdfs:///envs/e.tar.gz",
     "env rm": "env rm 00",
     "env show": "env show 00",
     "gc": "gc",

@@ -15,50 +15,7 @@ from submarine_jobs.environments.sources import source_of, uv_program
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PackedEnvironment, PythonEnv, parse_python_env
 from submarine_jobs.storage import LocalStorage
-
-#: A build backend without requirements, which writes a wheel of the package beside it.
-BACKEND = """\
-import pathlib, tomllib, zipfile
-
-def build_wheel(directory, config_settings=None, metadata_directory=None):
-    here = pathlib.Path(__file__).parent
-    project = tomllib.loads((here / "pyproject.toml").read_text())["project"]
-    name, info = project["name"], f"{project['name']}-{project['version']}"
-    needs = "".join(f"Requires-Dist: {one}\\n" for one in project.get("dependencies", ()))
-    files = {f"{name}.py": (here / f"{name}.py").read_text(),
-             f"{info}.dist-info/METADATA":
-                 f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {project['version']}\\n{needs}",
-             f"{info}.dist-info/WHEEL":
-                 "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\n"
-                 "Tag: py3-none-any\\n"}
-    record = "".join(f"{path},,\\n" for path in [*files, f"{info}.dist-info/RECORD"])
-    files[f"{info}.dist-info/RECORD"] = record
-    wheel = f"{info}-py3-none-any.whl"
-    with zipfile.ZipFile(pathlib.Path(directory) / wheel, "w") as archive:
-        for path, content in files.items():
-            archive.writestr(path, content)
-    return wheel
-
-build_editable = build_wheel
-
-def get_requires_for_build_wheel(config_settings=None):
-    return []
-
-get_requires_for_build_editable = get_requires_for_build_wheel
-"""
-
-
-def project(root: Path, name: str, version: str = "1.0", needs: str = "") -> Path:
-    """Write a project with one module, whose VALUE is its version."""
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "backend.py").write_text(BACKEND)
-    (root / f"{name}.py").write_text(f"VALUE = {version!r}\n")
-    (root / "pyproject.toml").write_text(
-        f'[project]\nname = "{name}"\nversion = "{version}"\nrequires-python = ">=3.11"\n'
-        f"dependencies = [{needs}]\n"
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    )
-    return root
+from tests.python_projects import project, without_network
 
 
 def wheel(source: Path, directory: Path) -> Path:
@@ -121,11 +78,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Client:
 def client(machine: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Client:
     for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("UV_OFFLINE", "1")
-    monkeypatch.setenv("UV_NO_CONFIG", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    for name, value in without_network(machine.root / "uv-cache").items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("UV_FIND_LINKS", str(machine.wheels))
-    monkeypatch.setenv("UV_CACHE_DIR", str(machine.root / "uv-cache"))
     monkeypatch.chdir(tmp_path)
     return machine
 

@@ -115,7 +115,7 @@ def _can_read(spec: JobSpec, modules: tuple[str, ...]) -> bool:
             continue
         env = role.python_env or spec.python_env
         kind = parse_python_env(env).kind
-        if kind in ("archive", "conda", "docker", *BUILT_KINDS):
+        if kind in ("archive", "shared", "conda", "docker", *BUILT_KINDS):
             return False
         # This environment is packed.
         pythons.add(sys.executable if kind == "auto" else role.python or spec.python)
