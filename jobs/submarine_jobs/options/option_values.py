@@ -16,6 +16,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import (
     ARCHIVE_SUFFIXES,
     ENVIRONMENT_KINDS,
+    PLAIN_KINDS,
     Localization,
     NamedInput,
     NamedOutput,
@@ -480,7 +481,7 @@ def check_python_env(text: str) -> str:
 
 
 def _complete_python_env(start: str) -> list[str]:
-    kinds = (kind if kind in ("auto", "host") else f"{kind}:" for kind in ENVIRONMENT_KINDS)
+    kinds = (kind if kind in PLAIN_KINDS else f"{kind}:" for kind in ENVIRONMENT_KINDS)
     return [kind for kind in kinds if kind.startswith(start)]
 
 

@@ -302,7 +302,8 @@ class RunOptions:
         PYTHON_ENV,
         metavar="ENV",
         heading="Environment",
-        help="Python on the nodes: host, path:DIR, auto, archive:URI or docker:IMAGE [host].",
+        help="Python on the nodes: host, path:DIR, auto, conda:NAME, requirements:FILE, uv:LOCK, "
+        "pyproject[:DIR], archive:URI, shared:URI or docker:IMAGE [host].",
     )
     docker_image: str | None = option("--docker_image", metavar="IMAGE", help="Image of all tasks.")
     env: Mapping[str, str] = option_pairs(

@@ -14,7 +14,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
-from submarine_jobs.model import JobSpec, NamedOutput, Sharing, resolve_roles
+from submarine_jobs.model import JobSpec, NamedOutput, PackedEnvironment, Sharing, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_jobs.text import size as size_words
 from submarine_runtime.frameworks import policy_of, setting_of
@@ -221,7 +221,7 @@ def make_submission(
     python: str,
     runtime_zip: str,
     reached: StorePaths,
-    environments: dict[str, str],
+    environments: Mapping[str, PackedEnvironment],
     hdfs_wait: float | None = None,
     port_range: str = "",
     on_step: Callable[[str], None] | None = None,

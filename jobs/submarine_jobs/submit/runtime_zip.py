@@ -45,7 +45,7 @@ _SOURCE_ONLY = frozenset(
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role"),
-        *("yarn/digest", "yarn/unregistration"),
+        *("yarn/digest", "yarn/unregistration", "protocol/environment_layers"),
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

@@ -16,6 +16,10 @@ from .coordinator_config import (
     SUCCESS_POLICIES as SUCCESS_POLICIES,
     CoordinatorConfig as CoordinatorConfig,
 )
+from .environment_layers import (
+    EnvironmentArchive as EnvironmentArchive,
+    EnvironmentLayers as EnvironmentLayers,
+)
 from .hdfs_clients import (
     HdfsClients as HdfsClients,
     core_settings as core_settings,

@@ -53,9 +53,11 @@ BUNDLE = "bundle.zip"
 VALUES = "values.zip"
 #: The package ``submarine_data`` and the modules of the runtime that it uses, in a container.
 DATA_PACKAGE = "submarine_data.zip"
-#: Archive of the program's Python environment in a container, and the directory where the agent
-#: unpacks it.
+#: Archive of the program's Python environment in a container, that of the files that differ from
+#: it, the description of both, and the directory where the agent unpacks them.
 PYTHON_ENV_ARCHIVE = "python-env.archive"
+PYTHON_ENV_DELTA = "python-env.delta"
+PYTHON_ENV_DESCRIPTION = "python-env.json"
 PYTHON_ENV = "python-env"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.

@@ -87,6 +87,16 @@ VERBS: dict[str, VerbEntry] = {
         gettext_noop("Store data for jobs under a name: put, list, show, rm."),
         "data",
     ),
+    "env": VerbEntry(
+        _JOBS,
+        gettext_noop("Python environments of jobs: build, list, show, check, rm."),
+        "env",
+    ),
+    "gc": VerbEntry(
+        _JOBS,
+        gettext_noop("Remove packed environments that no job uses."),
+        "gc",
+    ),
     "publish": VerbEntry(
         _JOBS,
         gettext_noop("Publish a model to HDFS, an object store or MLflow."),
