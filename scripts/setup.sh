@@ -337,9 +337,7 @@ setup_torch_tree() {
     printf 'home = %s/usr/bin\ninclude-system-site-packages = true\n' "$place" >"$folder/pyvenv.cfg"
     ln -s python3 "$folder/bin/python"
     tree_python "$place" >"$folder/bin/python3"
-    # Debian's is in the tree and names a Python that is not there.
-    printf '#!%s\nfrom torch.distributed.run import main\n\nmain()\n' \
-      "$PWD/$folder/bin/python3" >"$folder/bin/torchrun"
+    torchrun "$PWD/$folder/bin/python3" >"$folder/bin/torchrun"
     chmod +x "$folder/bin/python3" "$folder/bin/torchrun"
   fi
   environment "$folder" torch
@@ -362,6 +360,23 @@ tree_python() (
 exec $1/$2 --library-path ${libraries#:} --argv0 "\$0" $1/$3 "\$@"
 END
 )
+
+# torchrun PYTHON: Debian's own names a Python that is not there, and asks for libuv, which is not in
+# Debian's PyTorch. The processes that it starts read the variable.
+torchrun() {
+  cat <<END
+#!$1
+import os
+from functools import partialmethod
+
+from torch.distributed import TCPStore
+from torch.distributed.run import main
+
+os.environ["USE_LIBUV"] = "0"
+TCPStore.__init__ = partialmethod(TCPStore.__init__, use_libuv=False)
+main()
+END
+}
 
 debian_mirror() {
   apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |

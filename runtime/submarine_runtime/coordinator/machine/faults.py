@@ -54,8 +54,6 @@ MAX_NODE_FAULTS = 2
 LOCAL_NODE = "local"
 #: Limit of the restarts that are not counted.
 MAX_FREE_RESTARTS = 100
-#: Counted restarts of a job without ``--max-restarts``.
-MAX_RESTARTS = 3
 MAX_PORT_RENEWALS = 5
 MAX_SIDECAR_RESTARTS = 3
 
@@ -112,7 +110,7 @@ def _restart_within_limit(
     rule
         Name of the rule, for the data of the event.
     """
-    limit = MAX_RESTARTS if job.config.spec.max_restarts is None else job.config.spec.max_restarts
+    limit = job.config.spec.restart_limit
     free = outcome.reason in UNCOUNTED and job.free_restarts < MAX_FREE_RESTARTS
     used = task.faults if task.restarts_alone else job.restarts
     if not free and used >= limit:
