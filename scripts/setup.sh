@@ -337,7 +337,7 @@ setup_torch_tree() {
     printf 'home = %s/usr/bin\ninclude-system-site-packages = true\n' "$place" >"$folder/pyvenv.cfg"
     ln -s python3 "$folder/bin/python"
     tree_python "$place" >"$folder/bin/python3"
-    torchrun "$PWD/$folder/bin/python3" >"$folder/bin/torchrun"
+    torchrun "$PWD/$folder"
     chmod +x "$folder/bin/python3" "$folder/bin/torchrun"
   fi
   environment "$folder" torch
@@ -361,20 +361,21 @@ exec $1/$2 --library-path ${libraries#:} --argv0 "\$0" $1/$3 "\$@"
 END
 )
 
-# torchrun PYTHON: Debian's own names a Python that is not there, and asks for libuv, which is not in
-# Debian's PyTorch. The processes that it starts read the variable.
+# torchrun FOLDER: Debian's own names a Python that is not there, and asks for libuv, which is not in
+# Debian's PyTorch; so do the processes that it starts.
 torchrun() {
-  cat <<END
-#!$1
-import os
+  mkdir -p "$1/no-libuv"
+  cat >"$1/no-libuv/sitecustomize.py" <<END
 from functools import partialmethod
 
 from torch.distributed import TCPStore
-from torch.distributed.run import main
 
-os.environ["USE_LIBUV"] = "0"
 TCPStore.__init__ = partialmethod(TCPStore.__init__, use_libuv=False)
-main()
+END
+  cat >"$1/bin/torchrun" <<END
+#!/bin/sh
+export PYTHONPATH="$1/no-libuv\${PYTHONPATH:+:\$PYTHONPATH}"
+exec "$1/bin/python3" -m torch.distributed.run "\$@"
 END
 }
 

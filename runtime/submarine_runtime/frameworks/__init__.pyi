@@ -1,3 +1,4 @@
+from .lost_peers import CONSEQUENCE as CONSEQUENCE, follows_from_lost_peer as follows_from_lost_peer
 from .ranks import (
     EVALUATOR as EVALUATOR,
     NOT_COLLECTIVE_ROLES as NOT_COLLECTIVE_ROLES,

@@ -38,7 +38,7 @@ from submarine_runtime.translation import _
 #: Words of ``--framework`` with a module of another name. ``auto`` is resolved before the agent
 #: starts for a program, whose imports are known, and remains for a command.
 _OTHER_NAMES = {"auto": "shell", "any": "generic"}
-_NOT_FRAMEWORKS = (*_OTHER_NAMES.values(), "interfaces", "ranks", "registry")
+_NOT_FRAMEWORKS = (*_OTHER_NAMES.values(), "interfaces", "lost_peers", "ranks", "registry")
 #: Words of ``--framework``: each other module of this package is a framework.
 KNOWN = (
     *_OTHER_NAMES,

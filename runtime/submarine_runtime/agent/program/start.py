@@ -41,7 +41,8 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
         if (name.startswith("result-") and name.endswith(".zip"))
         or name.startswith(("failure-", "torch-error-"))
     ]
-    for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started", *results):
+    launch = ("launch/started", "launch/exits.json")
+    for leftover in ("failure.json", "returns.txt", layout.RESULT, *launch, *results):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))
     rmtree(scratch.saved_output(), ignore_errors=True)
