@@ -10,3 +10,4 @@ from .imports import (
     uses_data as uses_data,
 )
 from .program_check import check_program as check_program
+from .requirements import required_projects as required_projects

@@ -58,6 +58,8 @@ TYPES = ("program", SPARK)
 #: Keys of ``--conf`` with this prefix are Spark's, and no settings of the profile.
 SPARK_PREFIX = "spark."
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
+#: Other words for ``any``: other systems have them, and their programs share no training.
+SEPARATE_FRAMEWORKS = ("caffe", "sklearn", "theano")
 _MAX_NAME = 128
 
 
@@ -103,11 +105,11 @@ class RunOptions:
     )
     framework: str = option(
         "--framework",
-        choice(FRAMEWORKS, ignore_case=True),
+        choice((*FRAMEWORKS, *SEPARATE_FRAMEWORKS), ignore_case=True),
         metavar="NAME",
         default="auto",
         help=_("Framework to set up: {frameworks} [auto: by the imports].").format(
-            frameworks=", ".join(FRAMEWORKS)
+            frameworks=", ".join((*FRAMEWORKS, *SEPARATE_FRAMEWORKS))
         ),
     )
     type: str = option(

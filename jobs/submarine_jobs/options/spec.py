@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Protocol
@@ -30,11 +31,17 @@ from submarine_jobs.options.roles import (
     needs_program,
     spec_roles,
 )
-from submarine_jobs.options.run_options import SPARK, RunOptions, check_name
+from submarine_jobs.options.run_options import (
+    SEPARATE_FRAMEWORKS,
+    SPARK,
+    RunOptions,
+    check_name,
+)
 from submarine_jobs.options.spark_options import check_spark, spark_request
 from submarine_runtime.frameworks import (
     NOT_COLLECTIVE_ROLES,
-    framework_of,
+    deciding_import,
+    framework_projects,
     role_error_of,
     setting_of,
 )
@@ -43,6 +50,7 @@ from submarine_runtime.translation import _
 #: Fields of the spec that also depend on the profile, the program, or another option.
 _COMPUTED = {
     *("name", "backend", "queue", "roles", "program", "framework", "python_env", "docker_image"),
+    "framework_reason",
     *("localization", "quicklinks", "policy", "spark"),
 }
 _SPEC_FIELDS = {item.name for item in fields(JobSpec)}
@@ -129,8 +137,8 @@ def spec_from_options(
         raise UsageError(_("There is no program to run."), _("Name one: submarine run train.py."))
     if bundle is not None:
         _check_overlap(options, bundle)
-    framework = _framework(options, bundle if runs_program else None)
     python_env, python, image = _environment(options, profile)
+    framework, reason = _framework(options, bundle if runs_program else None, image, python)
     roles = spec_roles(options, RoleContext(framework, profile.python), program=bundle is not None)
     _check_framework(framework, roles)
     if options.require_collective:
@@ -143,6 +151,7 @@ def spec_from_options(
         roles=roles,
         program=bundle.program if bundle is not None and runs_program else None,
         framework=framework,
+        framework_reason=reason,
         python_env=python_env,
         python=python,
         localization=(*options.localization, *options.files),
@@ -162,15 +171,35 @@ def spec_from_options(
     return spec
 
 
-def _framework(options: RunOptions, bundle: Program | None) -> str:
-    """Return the framework; ``auto`` is resolved by the imports of the program."""
+def _framework(
+    options: RunOptions, bundle: Program | None, image: str | None, python: str
+) -> tuple[str, str]:
+    """Return the framework and the reason; ``auto`` is resolved by the imports of the program.
+
+    A library that chooses none may require one in the job's environment.
+    """
     if options.framework != "auto":
-        return options.framework
+        return ("any" if options.framework in SEPARATE_FRAMEWORKS else options.framework), ""
     if options.type == SPARK:
-        return "any"  # Spark distributes the work; a library that the program imports does not.
+        return "any", ""  # Spark distributes the work; a library of the program does not.
     if bundle is None:
-        return "auto"  # The framework of a command is unknown.
-    return framework_of(checks.imported_modules(bundle.files))
+        return "auto", ""  # The framework of a command is unknown.
+    modules = checks.imported_modules(bundle.files)
+    framework, module = deciding_import(modules)
+    if module:
+        return framework, _("the program imports {module}").format(module=module)
+    own = {name.split("/")[0].removesuffix(".py") for name in bundle.files}
+    others = modules - own - sys.stdlib_module_names - {"submarine_data", "submarine_runtime"}
+    if image is not None or not others:
+        return framework, ""
+    projects = framework_projects()
+    required = checks.required_projects(python, others, list(projects))
+    for project, found in projects.items():
+        if project in required:
+            return found, _("the program imports {module}, which requires {project}").format(
+                module=required[project], project=project
+            )
+    return framework, ""
 
 
 def _check_collective(framework: str, roles: Sequence[Role]) -> None:

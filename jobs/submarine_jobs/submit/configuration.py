@@ -114,6 +114,7 @@ def first_record(
             **({"type": "spark"} if spec.spark is not None else {}),
         },
         notes=[
+            *framework_notes(spec),
             *notes_of(spec, directory.storage),
             *input_notes,
             *_sharing_notes(spec, directory),
@@ -129,6 +130,18 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
         for name, uri in paths.items()
         if uri
         and (name in spec.passed_on if name == "saved_model_path" else not storage.path_of(uri))
+    ]
+
+
+def framework_notes(spec: JobSpec) -> list[str]:
+    """Return a note on a framework that Submarine has chosen for several processes or devices."""
+    several = any(role.resources.gpus or role.processes > 1 for role in spec.roles)
+    if not spec.framework_reason or not (several or spec.task_count > 1):
+        return []
+    return [
+        _("The framework is {framework}, because {reason}.").format(
+            framework=spec.framework, reason=spec.framework_reason
+        )
     ]
 
 

@@ -33,6 +33,7 @@ from submarine_runtime.frameworks import (
     first_rank,
     must_join,
     setting_of,
+    world_size,
 )
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
@@ -101,6 +102,7 @@ class Attempt:
         self._fenced = self._syncing_began = self._synced = False
         self._lock = threading.Lock()
         self.network = ""
+        self._labels: list[str] = []
         self.started: float | None = None
         epoch, attempt = config.epoch, config.attempt
         directory = layout.log_directory(self.task, epoch, attempt)
@@ -169,11 +171,15 @@ class Attempt:
     @property
     def first_rank(self) -> int | None:
         """Rank of the first process, if the values of every rank are returned."""
-        if not self.config.spec.return_all_ranks:
-            return None
+        return self._rank(alone=True) if self.config.spec.return_all_ranks else None
+
+    def _rank(self, *, alone: bool = False) -> int | None:
+        """Return the rank of the first process; None if there is one in all, unless ``alone``."""
         collective = collective_tasks(self._members)
         member = next((one for one in self._members if one.task == self.task), None)
-        return first_rank(member, collective) if member is not None else None
+        if member is None or (world_size(collective) < 2 and not alone):
+            return None
+        return first_rank(member, collective)
 
     @property
     def pid(self) -> int:
@@ -212,6 +218,7 @@ class Attempt:
         if isinstance(setup, Ending):
             return setup
         self.network = setup.network
+        self._labels = program.process_labels(setup)
         if setup.hold_ports:
             ports.hold()
         else:
@@ -293,6 +300,8 @@ class Attempt:
                 self._samples,
                 port_messages=words,
                 port_use=self.port_use,
+                labels=self._labels,
+                first_rank=self._rank(),
             )
             if streams is not None:
                 ending = streams.ending(ending)

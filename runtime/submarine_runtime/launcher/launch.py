@@ -3,10 +3,10 @@
 ``python launch.py PROGRAM ARGS...`` runs in the root of the bundle. The directory of this file
 holds ``return_names`` (one name a line, if values are returned) and the package that reads and
 writes values. Its parent directory holds ``values.zip`` (the values of ``--with``, if any) and
-``submarine_data.zip`` (a package, if the program imports it), and receives ``failure.json``,
-``result.zip`` and ``returns.txt``. This module leaves no other trace in ``sys.path``, ``__main__``
-or printed tracebacks. The only signal that it handles is SIGQUIT, which
-prints the traceback of every thread to stderr. Standard library only.
+``submarine_data.zip`` (a package, if the program imports it), and receives ``failure.json``
+(``failure-1.json`` from process 1), ``result.zip`` and ``returns.txt``. This module leaves no other
+trace in ``sys.path``, ``__main__`` or printed tracebacks. The only signal that it handles is
+SIGQUIT, which prints the traceback of every thread to stderr. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 import types
 
 TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
@@ -217,6 +218,7 @@ def _write_failure(exc: BaseException, kind: str) -> None:
         import json
         import traceback
 
+        now = time.time()
         tb = _user_frames(exc.__traceback__)
         text = "".join(traceback.format_exception(type(exc), exc, tb))
         if len(text) > MAX_TEXT:
@@ -230,15 +232,17 @@ def _write_failure(exc: BaseException, kind: str) -> None:
             "message": _message(exc),
             "frames": _frames(exc, tb),
             "text": text,
+            "time": now,
         }
         temporary = os.path.join(SCRATCH, f".failure-{os.getpid()}.json")
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(failure, file)
-        target = os.path.join(SCRATCH, "failure.json")
+        own = "failure.json" if PROCESS == "0" else "failure-" + PROCESS + ".json"
+        target = os.path.join(SCRATCH, own)
         try:
             os.link(temporary, target)
         except FileExistsError:
-            pass  # The other processes fail because of the first one, so its failure is kept.
+            pass  # A copy of the process by os.fork has failed before.
         except OSError:  # The file system has no hard links.
             os.replace(temporary, target)
             return

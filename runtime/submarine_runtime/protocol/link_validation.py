@@ -244,6 +244,7 @@ _AGENT_FIELDS: dict[str, _Check] = {
     **dict.fromkeys(
         (
             "cpu_seconds",
+            "failed",
             "finished",
             "gpu_memory",
             "gpu_percent",

@@ -22,6 +22,8 @@ GPU_TOPOLOGIES = ("pack", "spread")
 #: Kind of a Python environment that is in an image.
 _DOCKER = "docker:"
 KINDS = ("tracked", "untracked", "sidecar")
+#: Counted restarts of a job without ``--max-restarts``.
+_MAX_RESTARTS = 3
 #: Start of the command of a TensorBoard role; ``submarine_runtime.tensorboards`` implements it.
 TENSORBOARD_COMMAND = "submarine:tensorboard"
 
@@ -222,6 +224,9 @@ class JobSpec:
         or of the gang, whatever their cause. Pre-emption and lost nodes do not count. A permanent
         failure (an ImportError) is never followed by a restart. None: three, and an error of the
         program restarts the gang only if it has made progress (``coordinator.machine.faults``).
+    framework_reason
+        Why the framework was chosen, a part of a sentence; empty: the user named it, or it is
+        ``any``.
     priority
         YARN priority within the queue, from 0; None: the default of the queue.
     network_interface
@@ -282,6 +287,7 @@ class JobSpec:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     framework: str = "auto"
+    framework_reason: str = ""
     python_env: str = "host"
     python: str = ""
     input_path: str | None = None
@@ -344,6 +350,13 @@ class JobSpec:
     def writable(self) -> list[str]:
         """Localized files of which the program gets a copy that it may change."""
         return [item.target for item in (*self.localization, *self.archives) if item.mode == "rw"]
+
+    @property
+    def restart_limit(self) -> int:
+        """Number of counted restarts; a job without a coordinator is not restarted."""
+        if not self.distributed:
+            return 0
+        return _MAX_RESTARTS if self.max_restarts is None else self.max_restarts
 
     @property
     def task_count(self) -> int:

@@ -81,7 +81,8 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
     if spec.queue:
         lines.append(_("Queue       {queue}").format(queue=one_line(spec.queue)))
     if spec.framework != "any":
-        framework = one_line(spec.framework)
+        why = f" ({spec.framework_reason})" if spec.framework_reason else ""
+        framework = one_line(spec.framework + why)
         lines.append(_("Framework   {framework}").format(framework=framework))
     lines.append(_("Placement   {placement}").format(placement=one_line(plan.placement)))
     lines += [

@@ -50,6 +50,8 @@ def ended_line(
         "retry": "no" if is_permanent(ending) else "yes",
         **fields,
     }
+    if ending.failed is not None:
+        line["failed"] = ending.failed
     if ending.unrestored:
         line["unrestored"] = True
     if len(json.dumps(line)) > MAX_LINK_LINE // 2:

@@ -29,6 +29,8 @@ _BAR = re.compile(rb"([^\r\n|%]{0,60}?) {0,3}\d{1,3}%\|[^|\r\n]{0,300}\| *(\d{1,
 MAX_TEXT = 1 << 13
 MAX_LINES = 64
 _NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|nan|inf|-inf"
+#: Rank of the process that wrote a line, in a container with several.
+_LABEL = re.compile(rb"(^|[\r\n])\[\d{1,6}\] ")
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _END = re.compile(rb"[\r\n\x08]+")
 _SCALAR_STEP = re.compile(rb"\s{0,9}\d{1,9}/\d{1,9}\s")
@@ -46,6 +48,10 @@ _SCALAR_BAR = re.compile(
 _POSTFIX = re.compile(rb", ([A-Za-z_]\w{0,47})=(" + _NUMBER + rb")(?=[,\]])")
 #: Words in such lines that are not scalars.
 _NONE_OF_THEM = frozenset({"ETA"})
+
+
+def _unlabelled(text: bytes) -> bytes:
+    return _LABEL.sub(rb"\1", text)
 
 
 class Progress:
@@ -87,8 +93,8 @@ class Progress:
                     with open(path, "rb") as file:
                         file.seek(begin)
                         text = file.read(MAX_READ + _LINE)
-                    self.scalars.update(printed_scalars(text, cut=begin > 0))
-                    self._read(text[max(0, position - _OVERLAP - begin) :])
+                    self.scalars.update(printed_scalars(_unlabelled(text), cut=begin > 0))
+                    self._read(_unlabelled(text[max(0, position - _OVERLAP - begin) :]))
         self._read_events()
         return self.value
 

@@ -77,6 +77,8 @@ class Ending:
     ----------
     unrestored
         The program was not started, because the snapshot that the coordinator chose is damaged.
+    failed
+        When its first process failed, in seconds since the epoch; None if it did not.
     """
 
     reason: EndReason
@@ -85,6 +87,7 @@ class Ending:
     signal: int | None = None
     failure: Failure | None = None
     unrestored: bool = False
+    failed: float | None = None
 
 
 def determine_ending(facts: ProgramFacts) -> Ending:

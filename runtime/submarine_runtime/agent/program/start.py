@@ -38,17 +38,23 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
     results = [
         name
         for name in os.listdir(scratch.root)
-        if name.startswith("result-") and name.endswith(".zip")
+        if (name.startswith("result-") and name.endswith(".zip"))
+        or name.startswith(("failure-", "torch-error-"))
     ]
-    for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started", *results):
+    launch = ("launch/started", "launch/exits.json")
+    for leftover in ("failure.json", "returns.txt", layout.RESULT, *launch, *results):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))
     rmtree(scratch.saved_output(), ignore_errors=True)
     make_directories(scratch.saved_output())
     try:
-        return framework_setup(config, member, members)
+        setup = framework_setup(config, member, members)
     except ValueError as exc:
         return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+    if "TORCHELASTIC_RUN_ID" in setup.env:
+        for number, variables in enumerate(setup.processes):
+            variables["TORCHELASTIC_ERROR_FILE"] = scratch.path(f"torch-error-{number}.json")
+    return setup
 
 
 def helper_ending(sentence: str, framework: str) -> Ending:

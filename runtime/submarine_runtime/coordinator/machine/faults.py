@@ -10,7 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submarine_runtime.coordinator.machine.actions import SendMessage
-from submarine_runtime.coordinator.machine.causes import cause_key, cause_of, is_abort
+from submarine_runtime.coordinator.machine.causes import (
+    cause_key,
+    cause_of,
+    is_abort,
+    is_connection_error,
+)
 from submarine_runtime.coordinator.machine.ending import after_failure, end_job
 from submarine_runtime.coordinator.machine.gang import (
     release_container,
@@ -54,8 +59,6 @@ MAX_NODE_FAULTS = 2
 LOCAL_NODE = "local"
 #: Limit of the restarts that are not counted.
 MAX_FREE_RESTARTS = 100
-#: Counted restarts of a job without ``--max-restarts``.
-MAX_RESTARTS = 3
 MAX_PORT_RENEWALS = 5
 MAX_SIDECAR_RESTARTS = 3
 
@@ -112,7 +115,7 @@ def _restart_within_limit(
     rule
         Name of the rule, for the data of the event.
     """
-    limit = MAX_RESTARTS if job.config.spec.max_restarts is None else job.config.spec.max_restarts
+    limit = job.config.spec.restart_limit
     free = outcome.reason in UNCOUNTED and job.free_restarts < MAX_FREE_RESTARTS
     used = task.faults if task.restarts_alone else job.restarts
     if not free and used >= limit:
@@ -155,9 +158,14 @@ def _may_be_consequence(job: JobState, task: Task, outcome: Outcome) -> bool:
     """Whether the failure of another task may be the cause of this one.
 
     An error of the program, out-of-memory and SIGABRT may follow from a peer that was lost. With
-    ``--max-restarts``, or where the framework restarts one task in place, the cause is not needed.
+    ``--max-restarts`` only errors of connections wait for the cause, which is reported. Where the
+    framework restarts one task in place, the cause is not needed.
     """
-    if job.config.spec.max_restarts is not None or job.config.restart_in_place:
+    if job.config.restart_in_place:
+        return False
+    if job.config.spec.max_restarts is not None and not (
+        is_abort(outcome) or is_connection_error(outcome)
+    ):
         return False
     if task.restarts_alone or job.phase is not JobPhase.RUNNING or task.stage is not Stage.ENDED:
         return False
@@ -197,7 +205,7 @@ def decide_restart(job: JobState, now: float) -> None:
     if found is None:
         why = _("Only errors of connections between tasks were found")
         _restart_within_limit(job, task, now, outcome, why, "connection")
-    elif is_abort(outcome):
+    elif is_abort(outcome) or job.config.spec.max_restarts is not None:
         _restart_within_limit(job, task, now, outcome)
     else:
         _restart_after_error(job, task, now, outcome)

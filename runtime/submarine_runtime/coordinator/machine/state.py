@@ -69,13 +69,20 @@ class JobPhase(str, Enum):
 
 @dataclass
 class Outcome:
-    """How a task's program ended."""
+    """How a task's program ended.
+
+    Parameters
+    ----------
+    failed
+        When its first process failed, in seconds since the epoch by the clock of its node.
+    """
 
     reason: EndReason
     detail: str = ""
     exit_code: int | None = None
     signal: int | None = None
     failure: dict[str, Any] | None = None
+    failed: float | None = None
 
     @property
     def succeeded(self) -> bool:

@@ -1,7 +1,7 @@
 """Apply each ``shim_NAME.py`` beside this file after the program imports the module ``NAME``.
 
-Run by the launcher. A program that imports none of these modules loads no shim. The module keeps
-its own loader, and tracebacks have no frame of this file.
+In the name of a file, ``__`` means a dot. Run by the launcher. A program that imports none of these
+modules loads no shim. The module keeps its own loader, and tracebacks have no frame of this file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Loader:
         """Load the module, then call ``activate``."""
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        shim = os.path.join(HERE, "shim_" + module.__name__ + ".py")
+        shim = os.path.join(HERE, "shim_" + module.__name__.replace(".", "__") + ".py")
         with open(shim, "rb") as file:
             names: dict[str, Any] = {"__name__": "_submarine_shim", "__file__": shim}
             exec(compile(file.read(), shim, "exec"), names)  # noqa: S102
@@ -65,7 +65,7 @@ class Loader:
 
 def watch() -> None:
     """Install the finder if there are shims."""
-    found = {name[5:-3] for name in os.listdir(HERE) if name.startswith("shim_")}
+    found = {name[5:-3].replace("__", ".") for name in os.listdir(HERE) if name.startswith("shim_")}
     if found:
         sys.meta_path.insert(0, Finder(found))
 
