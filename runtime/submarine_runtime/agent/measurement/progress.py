@@ -1,8 +1,8 @@
 """Detect the progress and the training scalars of a program at low cost.
 
-Reads new output and new TensorBoard files, within limits. Supports XLearning's
+Reads new output and new TensorBoard files, within limits. Progress comes from XLearning's
 ``report:progress:0.42``, Keras' ``Epoch 2/5`` with its step counter, tqdm's bars and a TensorBoard
-scalar named ``progress``. Other text is ignored.
+scalar named ``progress``; ``log_scalars`` and ``scalar_files`` find scalars. Other text is ignored.
 """
 
 from __future__ import annotations
@@ -12,40 +12,21 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from submarine_runtime.agent.measurement.log_scalars import printed_scalars
+
 if TYPE_CHECKING:
-    from submarine_runtime.agent.measurement.event_files import EventFiles
+    from submarine_runtime.agent.measurement.scalar_files import ScalarFiles
 
 MAX_READ = 1 << 16
-#: Bytes that are read again, for words that were incomplete; and for whole lines of scalars, since
-#: the rest of a line could be taken for a line with another name.
+#: Bytes that are read again, for words that were incomplete.
 _OVERLAP = 64
-_LINE = 512
+#: Names of scalars that are kept: a program may invent new ones for ever.
+MAX_NAMES = 256
 MAX_BARS = 16
 _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})?)(%?)")
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
 _STEP = re.compile(rb"[\r\n\x08m] {0,9}(\d{1,9})/(\d{1,9})(?:\x1b\[0m)? ")
 _BAR = re.compile(rb"([^\r\n|%]{0,60}?) {0,3}\d{1,3}%\|[^|\r\n]{0,300}\| *(\d{1,12})/(\d{1,12}) \[")
-#: Number of bytes at the end of the text, and of lines in them, that are parsed.
-MAX_TEXT = 1 << 13
-MAX_LINES = 64
-_NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|nan|inf|-inf"
-_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-_END = re.compile(rb"[\r\n\x08]+")
-_SCALAR_STEP = re.compile(rb"\s{0,9}\d{1,9}/\d{1,9}\s")
-_PAIR = re.compile(rb"(?:^|- )\s{0,3}([A-Za-z_][\w./]{0,47}): (" + _NUMBER + rb")(?=\s*(?:-|$))")
-_PAIRS_ONLY = re.compile(
-    rb"\s*[A-Za-z_][\w./]{0,47}: (?:"
-    + _NUMBER
-    + rb")(?:\s+-\s+[A-Za-z_][\w./]{0,47}: (?:"
-    + _NUMBER
-    + rb")){0,15}\s*"
-)
-_SCALAR_BAR = re.compile(
-    rb"\d{1,3}%\|[^|]{0,300}\| *[\d.]+[kMG]?/[\d.]+[kMG]? \[[^\]]{0,80}?, ?[^\]]{0,200}\]"
-)
-_POSTFIX = re.compile(rb", ([A-Za-z_]\w{0,47})=(" + _NUMBER + rb")(?=[,\]])")
-#: Words in such lines that are not scalars.
-_NONE_OF_THEM = frozenset({"ETA"})
 
 
 class Progress:
@@ -57,6 +38,8 @@ class Progress:
         The program's logs.
     tensorboard
         Directory of event files; empty: none.
+    folders
+        Further directories in which libraries write event files or tables of scalars.
 
     Attributes
     ----------
@@ -66,42 +49,68 @@ class Progress:
         The newest value of each training scalar that was found.
     """
 
-    def __init__(self, paths: tuple[str, ...], tensorboard: str = "") -> None:
+    def __init__(
+        self, paths: tuple[str, ...], tensorboard: str = "", folders: tuple[str, ...] = ()
+    ) -> None:
         self._position = dict.fromkeys(paths, 0)
+        #: Where the first line begins that was incomplete.
+        self._line = dict.fromkeys(paths, 0)
         self._epoch: tuple[int, int] | None = None
         self._reported = False
         self._bars = _Bars()
         self._tensorboard = tensorboard
-        self._events: EventFiles | None = None
+        self._folders = folders
+        self._files: ScalarFiles | None = None
         self.value: float | None = None
         self.scalars: dict[str, float] = {}
 
-    def update(self) -> float | None:
-        """Read what is new; the newest report counts."""
-        for path, position in self._position.items():
+    def update(self, *, last: bool = False) -> float | None:
+        """Read what is new; the newest report counts.
+
+        Parameters
+        ----------
+        last
+            The program has ended: a line without an end is complete.
+        """
+        for path in self._position:
             with suppress(OSError):
-                size = os.stat(path).st_size
-                if size > position:
-                    self._position[path] = size
-                    begin = max(0, position - _LINE, size - MAX_READ)
-                    with open(path, "rb") as file:
-                        file.seek(begin)
-                        text = file.read(MAX_READ + _LINE)
-                    self.scalars.update(printed_scalars(text, cut=begin > 0))
-                    self._read(text[max(0, position - _OVERLAP - begin) :])
-        self._read_events()
+                self._read_log(path, last)
+        self._read_files()
         return self.value
 
-    def _read_events(self) -> None:
+    def _read_log(self, path: str, last: bool) -> None:
+        size = os.stat(path).st_size
+        position, line = self._position[path], self._line[path]
+        if size <= (line if last else position):
+            return
+        self._position[path] = size
+        begin = max(0, min(position - _OVERLAP, line), size - MAX_READ)
+        with open(path, "rb") as file:
+            file.seek(begin)
+            text = file.read(size - begin)
+        lines = text[max(0, line - begin) :]
+        self._add(printed_scalars(lines, cut=begin > line, growing=not last))
+        ended = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        self._line[path] = max(line, begin + ended if ended else 0)
+        if size > position:
+            self._read(text[max(0, position - _OVERLAP - begin) :])
+
+    def _add(self, found: dict[str, float]) -> None:
+        for name, value in found.items():
+            if name in self.scalars or len(self.scalars) < MAX_NAMES:
+                self.scalars[name] = value
+
+    def _read_files(self) -> None:
         if not self._tensorboard:
             return
-        if self._events is None:
-            # cost: the reader of event files, which most programs do not write.
-            from submarine_runtime.agent.measurement.event_files import EventFiles
+        if self._files is None:
+            # cost: the reader of files, which the program is not to wait for.
+            from submarine_runtime.agent.measurement.scalar_files import ScalarFiles
 
-            self._events = EventFiles(self._tensorboard)
-        for name, value in self._events.update().items():
-            self.scalars[name] = value
+            self._files = ScalarFiles(self._tensorboard, self._folders)
+        found = self._files.update()
+        self._add(found)
+        for name, value in found.items():
             if name.rpartition("/")[2] == "progress" and 0.0 <= value <= 1.0:
                 self.value, self._reported = value, True
 
@@ -173,31 +182,3 @@ class _Bars:
         if done * 2 < self._bars.get(key, 0):  # By much, because some text is read twice.
             self._repeated.add(key)
         self._bars[key] = done
-
-
-def printed_scalars(text: bytes, *, cut: bool = False) -> dict[str, float]:
-    """Return name -> newest value in the end of ``text``.
-
-    Parameters
-    ----------
-    cut
-        ``text`` may begin within a line; the rest of that line could be taken for another name.
-    """
-    lines = _END.split(_COLOUR.sub(b"", text[-MAX_TEXT:]))
-    if cut or len(text) > MAX_TEXT:
-        del lines[0]
-    found: dict[str, float] = {}
-    for line in reversed(lines[-MAX_LINES:]):
-        for name, value in _of_line(line):
-            key = name.decode("ascii", "replace")
-            if key not in _NONE_OF_THEM:
-                found.setdefault(key, float(value))
-    return found
-
-
-def _of_line(line: bytes) -> list[tuple[bytes, bytes]]:
-    if b": " in line and (_SCALAR_STEP.match(line) or _PAIRS_ONLY.fullmatch(line)):
-        return _PAIR.findall(line)
-    if b"%|" in line and _SCALAR_BAR.search(line):
-        return _POSTFIX.findall(line)
-    return []
