@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.measurement import Measurement, measurement
+from submarine_runtime.agent.measurement import Measurement
 from submarine_runtime.processes import ProcessTree
 from submarine_runtime.protocol import JobRecord, State, TaskRecord
 from submarine_runtime.record import Status
@@ -16,11 +15,9 @@ from tests.unit.agent import recorded_lines
 
 
 class Run:
-    """A program that prints, under a measurement whose clock goes ten seconds at each look."""
+    """A program that prints, and is ten seconds older at each look."""
 
-    def __init__(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        clock = itertools.count(0, 10)
-        monkeypatch.setattr(measurement.time, "monotonic", lambda: float(next(clock)))
+    def __init__(self, log: Path) -> None:
         record = JobRecord("j", "j", State.RUNNING, tasks=[TaskRecord("worker:0", "worker", 0)])
         self.record, self._log = record, log
         tree = ProcessTree(os.getpid())
@@ -30,6 +27,7 @@ class Run:
         """Add to the log and measure; return all warnings."""
         with self._log.open("ab") as file:
             file.write(text)
+        self.measurement._began -= 10
         self.measurement.sample()
         return self.warnings
 
@@ -39,8 +37,8 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(tmp_path / "stdout", monkeypatch)
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path / "stdout")
 
 
 ADVICE = "look for invalid values in the data, or lower the learning rate."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from submarine_runtime.agent.measurement.log_scalars import (
     is_measure,
     printed_scalars,
 )
-from submarine_runtime.agent.measurement.progress import MAX_NAMES, Progress
+from submarine_runtime.agent.measurement.progress import Progress
+from submarine_runtime.agent.measurement.training_scalars import MAX_NAMES
 from tests.unit.agent import recorded_lines
 
 ROWS: dict[str, dict[str, float]] = {
@@ -118,6 +120,32 @@ def test_lines_of_own_loops(line: str, found: dict[str, float]) -> None:
 )
 def test_configurations_and_prose_are_no_scalars(line: str) -> None:
     assert printed_scalars(f"{line}\n".encode()) == {}
+
+
+def documented() -> list[tuple[str, list[str], str]]:
+    """Return example, names and test of the rows of the table of the docs."""
+    page = (Path(__file__).parents[3] / "docs/metrics.md").read_text()
+    table = page.partition("| source | an example |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [re.split(r"(?<!\\)\|", row) for row in table]
+    return [
+        (
+            row[2].strip(" `").replace("\\|", "|").replace("⇥", "\t"),
+            re.findall("`(.*?)`", row[3]),
+            row[4].strip(" `"),
+        )
+        for row in cells
+    ]
+
+
+@pytest.mark.parametrize(("example", "names", "test"), documented())
+def test_the_table_of_the_docs(example: str, names: list[str], test: str) -> None:
+    assert list(printed_scalars(f"{example}\n".encode())) == names
+    tests = (Path(__file__).parents[2] / "frameworks/test_metrics.py").read_text()
+    assert not test or f"def {test}(" in tests
+
+
+def test_the_docs_have_a_row_for_each_library() -> None:
+    assert len(documented()) == 11
 
 
 def test_names() -> None:

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import math
 import resource
 import time
 from typing import TYPE_CHECKING, Sequence
 
-from submarine_runtime.agent.measurement.log_scalars import is_loss
 from submarine_runtime.agent.measurement.progress import Progress
 from submarine_runtime.agent.measurement.samples import SampleLog
 from submarine_runtime.processes import ProcessTree, Usage
@@ -19,9 +17,6 @@ from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_runtime.gpus import DeviceUtilization, GpuMeter, Reading
-
-#: Seconds after which a loss that never was a number is reported.
-FIRST_NUMBER = 60.0
 
 
 class Measurement:
@@ -62,7 +57,6 @@ class Measurement:
         self._status = status
         self._progress = Progress(logs, tensorboard, folders)
         self._began = time.monotonic()
-        self._finite: set[str] = set()
         self._samples = samples
         self._gpus = _meter(samples)
         self._memory = 0.0
@@ -102,28 +96,14 @@ class Measurement:
         if progress is not None:
             self._status.set_task(progress=round(progress, 4))
             self._status.set_record(progress=round(progress, 4))
-        if not self.diverged:
-            self._report_divergence(last)
-
-    def _report_divergence(self, last: bool) -> None:
-        scalars = self._progress.scalars
         seconds = time.monotonic() - self._began
-        for name, value in scalars.items():
-            if math.isfinite(value):
-                self._finite.add(name)
-            # The first value may be no number before the first step.
-            elif (last or name in self._finite or seconds > FIRST_NUMBER) and is_loss(name):
-                break
-        else:
-            # The Trainer of Hugging Face leaves such losses out of the mean that it prints.
-            name, value = "grad_norm", scalars.get("grad_norm", 0.0)
-            if not math.isnan(value) or scalars.get("loss") != 0.0:
-                return
-        self.diverged = _(
-            "{name} was {value:g} {seconds:.0f} s after the program's start: look for invalid "
-            "values in the data, or lower the learning rate."
-        ).format(name=name, value=value, seconds=seconds)
-        self._status.event("warning", self.diverged)
+        name = "" if self.diverged else self._progress.no_number(seconds, last=last)
+        if name:
+            self.diverged = _(
+                "{name} was {value:g} {seconds:.0f} s after the program's start: look for invalid "
+                "values in the data, or lower the learning rate."
+            ).format(name=name, value=self._progress.scalars[name], seconds=seconds)
+            self._status.event("warning", self.diverged)
 
     def _note(self, memory: float, last: bool = False) -> None:
         self._status.set_task(

@@ -2,7 +2,7 @@
 
 Reads new output and new TensorBoard files, within limits. Progress comes from XLearning's
 ``report:progress:0.42``, Keras' ``Epoch 2/5`` with its step counter, tqdm's bars and a TensorBoard
-scalar named ``progress``; ``log_scalars`` and ``scalar_files`` find scalars. Other text is ignored.
+scalar named ``progress``; ``training_scalars`` finds scalars. Other text is ignored.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from submarine_runtime.agent.measurement.log_scalars import printed_scalars
-
 if TYPE_CHECKING:
-    from submarine_runtime.agent.measurement.scalar_files import ScalarFiles
+    from submarine_runtime.agent.measurement.training_scalars import TrainingScalars
 
 MAX_READ = 1 << 16
 #: Bytes that are read again, for words that were incomplete.
 _OVERLAP = 64
-#: Names of scalars that are kept: a program may invent new ones for ever.
-MAX_NAMES = 256
 MAX_BARS = 16
 _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})?)(%?)")
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
@@ -45,8 +41,6 @@ class Progress:
     ----------
     value
         The progress.
-    scalars
-        The newest value of each training scalar that was found.
     """
 
     def __init__(
@@ -58,11 +52,19 @@ class Progress:
         self._epoch: tuple[int, int] | None = None
         self._reported = False
         self._bars = _Bars()
-        self._tensorboard = tensorboard
-        self._folders = folders
-        self._files: ScalarFiles | None = None
+        self._places = (tensorboard, folders)
+        self._looked = False
+        self._scalars: TrainingScalars | None = None
         self.value: float | None = None
-        self.scalars: dict[str, float] = {}
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The newest value of each training scalar that was found."""
+        return {} if self._scalars is None else self._scalars.values
+
+    def no_number(self, seconds: float, *, last: bool) -> str:
+        """Return the name of a loss that is no finite number; see ``TrainingScalars``."""
+        return "" if self._scalars is None else self._scalars.no_number(seconds, last=last)
 
     def update(self, *, last: bool = False) -> float | None:
         """Read what is new; the newest report counts.
@@ -75,7 +77,9 @@ class Progress:
         for path in self._position:
             with suppress(OSError):
                 self._read_log(path, last)
-        self._read_files()
+        if self._scalars is not None or self._looked or last:
+            self._read_files()
+        self._looked = True
         return self.value
 
     def _read_log(self, path: str, last: bool) -> None:
@@ -89,28 +93,22 @@ class Progress:
             file.seek(begin)
             text = file.read(size - begin)
         lines = text[max(0, line - begin) :]
-        self._add(printed_scalars(lines, cut=begin > line, growing=not last))
+        self._training_scalars().read_log(lines, cut=begin > line, growing=not last)
         ended = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
         self._line[path] = max(line, begin + ended if ended else 0)
         if size > position:
             self._read(text[max(0, position - _OVERLAP - begin) :])
 
-    def _add(self, found: dict[str, float]) -> None:
-        for name, value in found.items():
-            if name in self.scalars or len(self.scalars) < MAX_NAMES:
-                self.scalars[name] = value
+    def _training_scalars(self) -> TrainingScalars:
+        if self._scalars is None:
+            # cost: a dozen regular expressions, which the program's start is not to wait for.
+            from submarine_runtime.agent.measurement.training_scalars import TrainingScalars
+
+            self._scalars = TrainingScalars(*self._places)
+        return self._scalars
 
     def _read_files(self) -> None:
-        if not self._tensorboard:
-            return
-        if self._files is None:
-            # cost: the reader of files, which the program is not to wait for.
-            from submarine_runtime.agent.measurement.scalar_files import ScalarFiles
-
-            self._files = ScalarFiles(self._tensorboard, self._folders)
-        found = self._files.update()
-        self._add(found)
-        for name, value in found.items():
+        for name, value in self._training_scalars().read_files().items():
             if name.rpartition("/")[2] == "progress" and 0.0 <= value <= 1.0:
                 self.value, self._reported = value, True
 
