@@ -23,6 +23,8 @@ _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
 _STEP = re.compile(rb"[\r\n\x08m] {0,9}(\d{1,9})/(\d{1,9})(?:\x1b\[0m)? ")
 _BAR = re.compile(rb"([^\r\n|%]{0,60}?) {0,3}\d{1,3}%\|[^|\r\n]{0,300}\| *(\d{1,12})/(\d{1,12}) \[")
+#: Rank of the process that wrote a line, in a container with several.
+_LABEL = re.compile(rb"(^|[\r\n])\[\d{1,6}\] ")
 
 
 class Progress:
@@ -97,7 +99,7 @@ class Progress:
         ended = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
         self._line[path] = max(line, begin + ended if ended else 0)
         if size > position:
-            self._read(text[max(0, position - _OVERLAP - begin) :])
+            self._read(_LABEL.sub(rb"\1", text[max(0, position - _OVERLAP - begin) :]))
 
     def _training_scalars(self) -> TrainingScalars:
         if self._scalars is None:
