@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from submarine_jobs.client import Session
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
-from submarine_jobs.outputs import read_metrics
+from submarine_jobs.outputs import Row, read_metrics
 from submarine_runtime.protocol import JobRecord, State
 from tests.frameworks.gang import FRAMEWORKS
 from tests.torch_tree import torch_environment
+from tests.waiting import PATIENCE
 
 TREES = """\
 import numpy
@@ -40,14 +42,14 @@ lightgbm.train(settings, train, 4, valid_sets=[test], callbacks=[lightgbm.log_ev
 """
 )
 LIGHTNING = """\
-import lightning, torch
+import lightning, time, torch
 from lightning.pytorch.callbacks import TQDMProgressBar
 from torch.utils.data import DataLoader, TensorDataset
 
 class Model(lightning.LightningModule):
-    def __init__(self):
+    def __init__(self, rate):
         super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
+        self.layer, self.rate = torch.nn.Linear(4, 1), rate
 
     def training_step(self, batch, number):
         loss = ((self.layer(batch[0]) - batch[1]) ** 2).mean()
@@ -59,14 +61,16 @@ class Model(lightning.LightningModule):
         self.log("val/loss", ((self.layer(batch[0]) - batch[1]) ** 2).mean(), prog_bar=True)
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), {rate})
+        return torch.optim.SGD(self.parameters(), self.rate)
 
 x = torch.randn(64, 4)
 data = TensorDataset(x, x.sum(1, keepdim=True))
-trainer = lightning.Trainer(
-    max_epochs=2, accelerator="cpu", log_every_n_steps=4, callbacks=[TQDMProgressBar()]
-)
-trainer.fit(Model(), DataLoader(data, 4), DataLoader(data, 8))
+for rate in (0.01, 1e25):
+    trainer = lightning.Trainer(
+        max_epochs=2, accelerator="cpu", log_every_n_steps=4, callbacks=[TQDMProgressBar()]
+    )
+    trainer.fit(Model(rate), DataLoader(data, 4), DataLoader(data, 8))
+    time.sleep(12 if rate < 1 else 0)  # New files are searched every ten seconds.
 """
 TRANSFORMERS = """\
 import torch
@@ -116,8 +120,8 @@ os._exit(0)  # Debian's PyTorch sometimes crashes when an interpreter with UCX e
 """
 
 
-def scalars(tmp_path: Path, python: Path, program: str) -> tuple[dict[str, float], JobRecord]:
-    """Run ``program`` as a job with ``python``; return its last scalars and its record."""
+def run_job(tmp_path: Path, python: Path, program: str) -> tuple[list[Row], JobRecord]:
+    """Run ``program`` as a job with ``python``; return its samples and its record."""
     script = tmp_path / "train.py"
     script.write_text(program)
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
@@ -125,12 +129,17 @@ def scalars(tmp_path: Path, python: Path, program: str) -> tuple[dict[str, float
     spec = JobSpec("metrics", "local", roles=(role,), program=None, framework="any")
     job = session.submit(spec, None)
     try:
-        record = job.wait(300)
+        record = job.wait(PATIENCE)
     finally:
         job.cancel("the test is over")
     log = job.log("stderr").data.decode(errors="replace")
     assert record.state is State.SUCCEEDED, log[-4000:]
-    return dict(read_metrics(job.directory)[-1].scalars), record
+    return read_metrics(job.directory), record
+
+
+def scalars(tmp_path: Path, python: Path, program: str) -> dict[str, float]:
+    """Run ``program`` as a job with ``python``; return its last scalars."""
+    return dict(run_job(tmp_path, python, program)[0][-1].scalars)
 
 
 def has(module: str) -> bool:
@@ -138,7 +147,7 @@ def has(module: str) -> bool:
 
 
 def test_xgboost(tmp_path: Path) -> None:
-    found, _ = scalars(tmp_path, FRAMEWORKS, XGBOOST)
+    found = scalars(tmp_path, FRAMEWORKS, XGBOOST)
     assert set(found) == {"train-logloss", "train-auc", "eval-logloss", "eval-auc"}
     assert 0 < found["eval-logloss"] < 0.6
     assert 0.8 < found["eval-auc"] <= 1
@@ -148,36 +157,34 @@ def test_xgboost(tmp_path: Path) -> None:
 def test_lightgbm(tmp_path: Path) -> None:
     if not has("lightgbm"):
         pytest.skip("scripts/setup.sh frameworks installs LightGBM")
-    found, _ = scalars(tmp_path, FRAMEWORKS, LIGHTGBM)
+    found = scalars(tmp_path, FRAMEWORKS, LIGHTGBM)
     assert set(found) == {"valid_0-binary_logloss", "valid_0-auc"}
     assert 0.8 < found["valid_0-auc"] <= 1
 
 
 def test_lightning(tmp_path: Path) -> None:
-    python = torch_environment() / "bin/python3"
-    found, record = scalars(tmp_path, python, LIGHTNING.replace("{rate}", "0.01"))
+    """A training, and one that diverges."""
+    rows, record = run_job(tmp_path, torch_environment() / "bin/python3", LIGHTNING)
+    first = next(
+        row.scalars for row in rows if math.isfinite(row.scalars.get("val/loss", math.nan))
+    )
     # The bar has the first two, with three digits; the table of CSVLogger all, with all digits.
-    assert set(found) == {"train_loss", "val/loss", "in_table"}
-    assert found["in_table"] == 3.5
-    assert round(found["val/loss"], 3) != found["val/loss"]
-    assert not [event for event in record.events if event.kind == "warning"]
-
-
-def test_lightning_that_diverges(tmp_path: Path) -> None:
-    python = torch_environment() / "bin/python3"
-    _, record = scalars(tmp_path, python, LIGHTNING.replace("{rate}", "1e25"))
+    assert set(first) == {"train_loss", "val/loss", "in_table"}
+    assert first["in_table"] == 3.5
+    assert round(first["val/loss"], 3) != first["val/loss"]
+    assert not math.isfinite(rows[-1].scalars["train_loss"])
     [warning] = [event.detail for event in record.events if event.kind == "warning"]
-    assert " was nan " in warning or " was inf " in warning
+    assert "loss was nan " in warning or "loss was inf " in warning
     assert record.hints[0] == warning
 
 
 def test_transformers(tmp_path: Path) -> None:
-    found, _ = scalars(tmp_path, torch_environment() / "bin/python3", TRANSFORMERS)
+    found = scalars(tmp_path, torch_environment() / "bin/python3", TRANSFORMERS)
     assert {"loss", "grad_norm", "learning_rate", "eval_loss", "train_loss"} <= set(found)
     assert 0.3 < found["eval_loss"] < 1.5
 
 
 def test_accelerate(tmp_path: Path) -> None:
-    found, _ = scalars(tmp_path, torch_environment() / "bin/python3", ACCELERATE)
+    found = scalars(tmp_path, torch_environment() / "bin/python3", ACCELERATE)
     assert set(found) == {"step_loss", "val_loss", "accuracy"}
     assert found["step_loss"] == pytest.approx(found["val_loss"], rel=0.01)

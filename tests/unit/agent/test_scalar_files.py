@@ -99,6 +99,20 @@ def test_names_of_the_runs_of_libraries_are_left_out(tmp_path: Path) -> None:
     assert found == pytest.approx(expected)
 
 
+def test_files_of_a_short_program_are_found_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scalar_files, "SEARCH_SECONDS", 10.0)
+    progress = Progress((), str(tmp_path / "none"), (str(tmp_path),))
+    for _ in range(2):
+        progress.update()
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,0.5\n")
+    progress.update()
+    assert progress.scalars == {}
+    progress.update(last=True)
+    assert progress.scalars == {"loss": 0.5}
+
+
 def test_printed_values_are_not_replaced_by_older_ones_of_a_file(tmp_path: Path) -> None:
     log = tmp_path / "stdout"
     (tmp_path / "metrics.csv").write_text("step,loss\n1,0.5\n")

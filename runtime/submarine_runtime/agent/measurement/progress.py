@@ -80,7 +80,7 @@ class Progress:
             with suppress(OSError):
                 self._read_log(path, last)
         if self._scalars is not None or self._looked or last:
-            self._read_files()
+            self._read_files(last)
         self._looked = True
         return self.value
 
@@ -109,8 +109,8 @@ class Progress:
             self._scalars = TrainingScalars(*self._places)
         return self._scalars
 
-    def _read_files(self) -> None:
-        for name, value in self._training_scalars().read_files().items():
+    def _read_files(self, last: bool) -> None:
+        for name, value in self._training_scalars().read_files(last=last).items():
             if name.rpartition("/")[2] == "progress" and 0.0 <= value <= 1.0:
                 self.value, self._reported = value, True
 

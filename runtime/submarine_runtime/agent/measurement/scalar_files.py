@@ -54,10 +54,10 @@ class ScalarFiles:
         self._next_search = 0.0
         self.values: dict[str, float] = {}
 
-    def update(self) -> dict[str, float]:
-        """Read what is new and return the scalars in it."""
+    def update(self, *, last: bool = False) -> dict[str, float]:
+        """Read what is new and return the scalars in it; ``last``: search for files in any case."""
         now = time.monotonic()
-        if now >= self._next_search:
+        if last or now >= self._next_search:
             self._next_search = now + SEARCH_SECONDS
             self._search()
         found: dict[str, float] = {}

@@ -38,9 +38,9 @@ class TrainingScalars:
         """Find scalars in new text of a log; parameters as of ``printed_scalars``."""
         self._add(printed_scalars(text, cut=cut, growing=growing))
 
-    def read_files(self) -> dict[str, float]:
+    def read_files(self, *, last: bool) -> dict[str, float]:
         """Read what is new in files; return its scalars."""
-        found = self._files.update() if self._files is not None else {}
+        found = self._files.update(last=last) if self._files is not None else {}
         self._add(found)
         return found
 
