@@ -37,12 +37,14 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 #: Directories with files that the agent copies beside the program: their byte code is not used.
 _COPIED = ("launcher", "shims", "values")
-#: Modules that few jobs load, or a job at its end, are compiled there (10 ms each): byte code is
-#: most of the zip.
+#: Modules that few jobs load, or a job at its end or beside its program, are compiled there (2 to
+#: 10 ms each): byte code is most of the zip.
 _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
+        *("agent/measurement/event_files", "agent/measurement/log_scalars"),
+        *("agent/measurement/scalar_files", "agent/measurement/training_scalars"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role"),
         *("yarn/digest", "yarn/unregistration", "protocol/environment_layers"),

@@ -133,7 +133,10 @@ def program_environment(
 
 
 def _add_tracking(variables: dict[str, str], config: AgentConfig, scratch: Scratch) -> None:
-    """Let MLflow and Weights & Biases store runs in SUBMARINE_OUTPUT_DIR, unless the user chose."""
+    """Let MLflow and Weights & Biases store runs in SUBMARINE_OUTPUT_DIR, unless the user chose.
+
+    Hugging Face's Trainer writes its event files where those of a job are.
+    """
     job, place = config.record.job_id, scratch.saved_output()
     run = f"{job}-{scratch.task_name}"
     # MLflow has no variable for the name of a run: it is a tag.
@@ -145,6 +148,7 @@ def _add_tracking(variables: dict[str, str], config: AgentConfig, scratch: Scrat
         found["MLFLOW_ALLOW_FILE_STORE"] = "true"  # MLflow 3 asks for it.
     if "MLFLOW_EXPERIMENT_ID" not in variables:
         found["MLFLOW_EXPERIMENT_NAME"] = config.spec.name
+    found["TENSORBOARD_LOGGING_DIR"] = scratch.outputs[layout.TENSORBOARD]
     if "WANDB_API_KEY" not in variables:
         found["WANDB_MODE"] = "offline"
     for name, value in found.items():

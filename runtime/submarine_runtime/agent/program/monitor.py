@@ -43,6 +43,9 @@ _OF_ONE_PROCESS = frozenset(
         EndReason.PROGRAM_ERROR,
     }
 )
+#: Where libraries write training scalars by default, below the working directory and checkpoints:
+#: Lightning, PyTorch and the Trainer of Hugging Face, and the name in Lightning's documentation.
+SCALAR_FOLDERS = ("lightning_logs", "runs", "logs")
 
 
 class ProgramMonitor:
@@ -56,6 +59,8 @@ class ProgramMonitor:
         Log of the measurements; its devices are measured too.
     tensorboard
         Directory in which the program's event files appear; empty: none.
+    folders
+        Further directories in which libraries write training scalars.
     port_use
         Detects whether the program uses its rendezvous port; None: not checked.
 
@@ -75,6 +80,7 @@ class ProgramMonitor:
         end_request: Callable[[], dict[str, str] | None],
         samples: SampleLog | None = None,
         tensorboard: str = "",
+        folders: tuple[str, ...] = (),
         port_use: PortUse | None = None,
     ) -> None:
         # cost: the program runs already and does not wait for this import.
@@ -87,7 +93,7 @@ class ProgramMonitor:
         self._logs = logs
         self._end_request = end_request
         self._port_use = port_use
-        self._measure = Measurement(program.tree, status, logs, samples, tensorboard)
+        self._measure = Measurement(program.tree, status, logs, samples, tensorboard, folders)
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
@@ -127,7 +133,8 @@ class ProgramMonitor:
 
     def hints(self, ending: Ending) -> list[str]:
         """Return advice for the owner after the program has ended."""
-        return resource_hints(
+        found = [self._measure.diverged] if self._measure.diverged else []
+        return found + resource_hints(
             requested=self._config.size.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
@@ -318,6 +325,11 @@ def monitor_program(
         end_request,
         samples,
         scratch.outputs[layout.TENSORBOARD],
+        tuple(
+            os.path.join(place, name)
+            for place in (scratch.program, scratch.outputs[layout.CHECKPOINTS])
+            for name in SCALAR_FOLDERS
+        ),
         port_use,
     )
     code = watch.until_end()
