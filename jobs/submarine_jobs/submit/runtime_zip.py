@@ -45,6 +45,10 @@ _SOURCE_ONLY = frozenset(
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role", "yarn/unregistration"),
+        *("agent/measurement/activity", "agent/single_task/idleness", "stacks/capture"),
+        *("agent/sync/chief_checkpoints", "coordinator/machine/stalls", "stacks/folding"),
+        *("coordinator/server/stack_collector", "frameworks/helpers/rendezvous"),
+        "tensorboards/job_files",
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

@@ -115,15 +115,20 @@ class ProcessTree:
 
     Attributes
     ----------
+    root
+        Process id of the program.
     known
         The processes of the last scan: pid -> start time.
+    members
+        The processes of the last sample.
     peak, cpu_seconds
         Largest memory measured, in MiB, and CPU time used.
     """
 
     def __init__(self, root: int) -> None:
-        self._root = root
+        self.root = root
         self.known: dict[int, int] = {}
+        self.members: dict[int, Process] = {}
         self._next_scan = 0.0
         self._large: list[int] = []
         self._small = 0
@@ -137,7 +142,7 @@ class ProcessTree:
         now = time.monotonic()
         if now >= self._next_scan:
             began = time.thread_time()
-            members = related_processes(self._root)
+            members = related_processes(self.root)
             cost = time.thread_time() - began
             self._next_scan = now + max(1.9, cost / SCAN_SHARE)
             self.known = {pid: process.start for pid, process in members.items()}
@@ -160,7 +165,7 @@ class ProcessTree:
         A new child of a large process is found too, if the kernel lists it.
         """
         total = self._small
-        for pid in [self._root, *self._large][: MAX_PARENTS + 1]:
+        for pid in [self.root, *self._large][: MAX_PARENTS + 1]:
             for child in children(pid):
                 if child not in self.known:
                     process = read_process(child)
@@ -196,6 +201,7 @@ class ProcessTree:
         return most / (1 << 20)
 
     def _remember(self, members: dict[int, Process]) -> None:
+        self.members = members
         by_size = sorted(members, key=lambda pid: members[pid].memory, reverse=True)
         self._large = by_size[:MAX_LARGE]
         self._small = sum(members[pid].memory for pid in by_size[MAX_LARGE:])

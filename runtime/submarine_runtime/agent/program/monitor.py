@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, Mapping
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.measurement import SampleLog
 from submarine_runtime.agent.program.ending import (
@@ -28,6 +28,9 @@ from submarine_runtime.protocol import AgentConfig, EndReason, layout
 from submarine_runtime.record import Status, memory_sentence, resource_hints
 from submarine_runtime.storage import Scratch
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.measurement import Activity
 
 SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
@@ -53,6 +56,8 @@ class ProgramMonitor:
         Directory in which the program's event files appear; empty: none.
     port_use
         Detects whether the program uses its rendezvous port; None: not checked.
+    activity
+        Detects that the program is idle; None: not checked.
 
     Attributes
     ----------
@@ -71,6 +76,7 @@ class ProgramMonitor:
         samples: SampleLog | None = None,
         tensorboard: str = "",
         port_use: PortUse | None = None,
+        activity: Activity | None = None,
     ) -> None:
         # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.measurement import Measurement
@@ -82,7 +88,7 @@ class ProgramMonitor:
         self._logs = logs
         self._end_request = end_request
         self._port_use = port_use
-        self._measure = Measurement(program.tree, status, logs, samples, tensorboard)
+        self._measure = Measurement(program.tree, status, logs, samples, tensorboard, activity)
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
@@ -272,6 +278,7 @@ def monitor_program(
     samples: SampleLog | None = None,
     port_messages: tuple[str, ...] = (),
     port_use: PortUse | None = None,
+    activity: Activity | None = None,
 ) -> Ending:
     """Monitor the program until it and its processes have ended; return the ending.
 
@@ -285,6 +292,8 @@ def monitor_program(
         Texts in stderr that mean a taken port; empty: not searched.
     port_use
         Detects whether the program uses its rendezvous port.
+    activity
+        Detects that the program is idle.
     """
     kills = kernel_memory_kills()
     watch = ProgramMonitor(
@@ -297,6 +306,7 @@ def monitor_program(
         samples,
         scratch.outputs[layout.TENSORBOARD],
         port_use,
+        activity,
     )
     code = watch.until_end()
     left = program.end_remaining_processes(watch.tree.known)
