@@ -23,7 +23,10 @@ MAX_PARENTS = 4
 
 
 class Process(NamedTuple):
-    """One line of /proc; memory in bytes, cpu in seconds including waited-for children."""
+    """One line of /proc; memory in bytes, cpu in seconds including waited-for children.
+
+    ``runnable``: the main thread uses a CPU or waits for one.
+    """
 
     parent: int
     group: int
@@ -32,6 +35,7 @@ class Process(NamedTuple):
     memory: int
     cpu: float
     zombie: bool
+    runnable: bool = False
 
 
 class Usage(NamedTuple):
@@ -58,6 +62,7 @@ def read_process(pid: int) -> Process | None:
         memory=int(field[21]) * _PAGE,
         cpu=cpu / _TICKS,
         zombie=field[0] in (b"Z", b"X"),
+        runnable=field[0] == b"R",
     )
 
 

@@ -26,7 +26,12 @@ class Clock:
         self.shared: object = 0
 
     def run(
-        self, seconds: float, busy: Sequence[int] = (), share: float = 1.0, gpus: Any = ()
+        self,
+        seconds: float,
+        busy: Sequence[int] = (),
+        share: float = 1.0,
+        gpus: Any = (),
+        runnable: bool = False,
     ) -> None:
         end = self.now + seconds
         while self.now < end:
@@ -36,7 +41,7 @@ class Clock:
             # Process 12 is a child of 11; both are children of the program 10.
             parents = {10: 1, 11: 10, 12: 11}
             members = {
-                pid: Process(parent, 10, 10, 0, 0, self.cpu[pid], zombie=False)
+                pid: Process(parent, 10, 10, 0, 0, self.cpu[pid], False, runnable)
                 for pid, parent in parents.items()
             }
             self.activity.update(10, members, self.shared, gpus)
@@ -67,6 +72,16 @@ def test_a_long_quiet_computation_is_activity(
 def test_threads_that_only_look_are_no_activity(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, {})
     clock.run(80, busy=[10], share=0.005)
+    assert [what for what, _ in clock.reports] == ["program"]
+
+
+def test_a_process_that_gets_no_cpu_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, {})
+    clock.run(200, runnable=True)
+    assert not clock.reports
+    for _ in range(10):  # Seen running once in a while by chance.
+        clock.run(2, runnable=True)
+        clock.run(8)
     assert [what for what, _ in clock.reports] == ["program"]
 
 

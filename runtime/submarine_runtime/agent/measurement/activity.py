@@ -14,7 +14,8 @@ from submarine_runtime.processes import Process
 from submarine_runtime.protocol import IdleLimit
 
 #: Seconds over which the CPU use of a process is measured, and the share of a core that is use:
-#: threads that wait for an event with a timeout need less.
+#: threads that wait for an event with a timeout need less. On a node without a free CPU a process
+#: that computes gets less too, but is runnable in most samples.
 WINDOW = 5.0
 CPU_SHARE = 0.02
 #: A GPU is idle below this percentage; as for the advice at the end of a job.
@@ -30,6 +31,8 @@ class _Process:
     active: float
     began: float
     cpu: float
+    samples: int = 0
+    runnable: int = 0
 
 
 @dataclass
@@ -82,9 +85,8 @@ class Activity:
             own = gpus[number : number + 1] if len(gpus) == len(ranks) else gpus
             used = any(percent for percent in own if percent is not None)
             # A process of the session may have another parent than the program.
-            cpu = sum(one.cpu for one in members.values()) if pid == root else None
-            cpu = _cpu_seconds(pid, members) if cpu is None else cpu
-            self._note(number, cpu, changed or used, now)
+            own_tree = list(members.values()) if pid == root else _tree(pid, members)
+            self._note(number, own_tree, changed or used, now)
         busy = any(percent is None or percent >= IDLE_PERCENT for percent in gpus)
         if busy or not gpus or self._gpus_active is None:
             self._gpus_active = now
@@ -96,16 +98,19 @@ class Activity:
         now = time.monotonic()
         return {number: now - one.active for number, one in list(self._processes.items())}
 
-    def _note(self, number: int, cpu: float, active: bool, now: float) -> None:
+    def _note(self, number: int, tree: Sequence[Process], active: bool, now: float) -> None:
+        cpu = sum(process.cpu for process in tree)
         one = self._processes.get(number)
         if one is None:
             self._processes[number] = _Process(now, now, cpu)
             return
-        if cpu < one.cpu:  # A child has ended and was not waited for.
-            one.began, one.cpu = now, cpu
-        elif now - one.began >= WINDOW:
-            active = active or cpu - one.cpu >= CPU_SHARE * (now - one.began)
-            one.began, one.cpu = now, cpu
+        one.samples += 1
+        one.runnable += any(process.runnable for process in tree)
+        child_ended = cpu < one.cpu  # And was not waited for.
+        if now - one.began >= WINDOW or child_ended:
+            used = cpu - one.cpu >= CPU_SHARE * (now - one.began)
+            active = active or used or one.runnable * 2 > max(2, one.samples)
+            one.began, one.cpu, one.samples, one.runnable = now, cpu, 0, 0
         if active:
             one.active = now
 
@@ -119,17 +124,16 @@ class Activity:
             self.report(what, 0.0)
 
 
-def _cpu_seconds(root: int, members: Mapping[int, Process]) -> float:
-    """Return the CPU time of a process and its descendants."""
-    total, pending = 0.0, [root]
+def _tree(root: int, members: Mapping[int, Process]) -> list[Process]:
+    """Return a process and its descendants."""
     children: dict[int, list[int]] = {}
     for pid, process in members.items():
         children.setdefault(process.parent, []).append(pid)
-    seen = set()
+    found: dict[int, Process] = {}
+    pending = [root]
     while pending:
         pid = pending.pop()
-        if pid in members and pid not in seen:
-            seen.add(pid)
-            total += members[pid].cpu
+        if pid in members and pid not in found:
+            found[pid] = members[pid]
             pending += children.get(pid, ())
-    return total
+    return list(found.values())
