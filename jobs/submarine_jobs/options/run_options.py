@@ -29,6 +29,7 @@ from submarine_jobs.options.option_values import (
     ENV,
     FILE,
     FRACTION,
+    IDLE_GPU,
     INPUT,
     INTERFACE,
     KEEP,
@@ -41,6 +42,7 @@ from submarine_jobs.options.option_values import (
     SAVE_OUTPUT,
     SECRET,
     SHARE,
+    STALL,
     TIMEOUT,
     WITH,
     choice,
@@ -49,7 +51,12 @@ from submarine_jobs.options.option_values import (
 )
 from submarine_jobs.options.role_options import RESOURCES, ROLE_OPTIONS, RoleOptions
 from submarine_runtime.frameworks import KNOWN
-from submarine_runtime.protocol import GPU_TOPOLOGIES, RESTORE_POLICIES, SUCCESS_POLICIES
+from submarine_runtime.protocol import (
+    GPU_TOPOLOGIES,
+    RESTORE_POLICIES,
+    SUCCESS_POLICIES,
+    IdleLimit,
+)
 from submarine_runtime.translation import _, gettext_noop
 
 #: Values of ``--type``.
@@ -215,6 +222,19 @@ class RunOptions:
         DURATION,
         metavar="TIME",
         help="Time without a heartbeat after which a task is lost [25s].",
+    )
+    stall: IdleLimit | None = option(  # noqa: RUF009 - a declaration
+        "--stall",
+        STALL,
+        metavar="TIME[:ACTION]",
+        help="Time without log, progress, CPU or GPU use of a rank; ACTION is warn or restart; "
+        "off [10m:warn].",
+    )
+    idle_gpu: IdleLimit | None = option(  # noqa: RUF009 - as above
+        "--idle-gpu",
+        IDLE_GPU,
+        metavar="TIME[:ACTION]",
+        help="Time in which all GPUs of the job are idle; ACTION is warn or end [off].",
     )
     inputs: tuple[NamedInput, ...] = option_list(
         "--input",

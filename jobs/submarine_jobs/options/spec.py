@@ -12,6 +12,8 @@ from submarine_jobs import checks, inputs
 from submarine_jobs.config import python_of
 from submarine_jobs.errors import UsageError, no_cluster
 from submarine_jobs.model import (
+    KERNEL_ROLE,
+    NOTEBOOK_ROLE,
     JobSpec,
     Localization,
     Profile,
@@ -45,13 +47,16 @@ from submarine_runtime.frameworks import (
     role_error_of,
     setting_of,
 )
+from submarine_runtime.protocol import IdleLimit
 from submarine_runtime.translation import _
 
+#: Roles whose program waits for a user.
+_WAITING_ROLES = frozenset({KERNEL_ROLE, NOTEBOOK_ROLE})
 #: Fields of the spec that also depend on the profile, the program, or another option.
 _COMPUTED = {
     *("name", "backend", "queue", "roles", "program", "framework", "python_env", "docker_image"),
     "framework_reason",
-    *("localization", "quicklinks", "policy", "spark"),
+    *("localization", "quicklinks", "policy", "spark", "stall", "idle_gpu"),
 }
 _SPEC_FIELDS = {item.name for item in fields(JobSpec)}
 #: Options with the name of another field of the spec; it has their value.
@@ -163,12 +168,25 @@ def spec_from_options(
         docker_image=image,
         own_launcher=_own_launcher(framework, bundle if runs_program else None),
         spark=spark_request(options),
+        stall=options.stall or default_stall(roles, spark=options.type == SPARK),
+        idle_gpu=options.idle_gpu or IdleLimit(),
         **{name: getattr(options, name) for name in COPIED_FIELDS},
     )
     spec = fill_spec(resolve_roles(spec))
+    if spec.idle_gpu.seconds and not any(role.resources.gpus for role in spec.roles):
+        raise UsageError(
+            _("--idle-gpu needs a job with GPUs, and no role of this one requests any."),
+            _("Request GPUs with --gpu N, or leave --idle-gpu out."),
+        )
     _check_shards(spec)
     _check_streams(spec)
     return spec
+
+
+def default_stall(roles: Sequence[Role], *, spark: bool) -> IdleLimit:
+    """Return the default of ``--stall``: off where a program waits for a user or for executors."""
+    waits = spark or any(role.name in _WAITING_ROLES for role in roles)
+    return IdleLimit() if waits else IdleLimit(600.0)
 
 
 def _framework(

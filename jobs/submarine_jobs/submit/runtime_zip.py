@@ -48,6 +48,10 @@ _SOURCE_ONLY = frozenset(
         *("agent/preparation/python_environment", "agent/program/input_streams"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role"),
         *("yarn/digest", "yarn/unregistration", "protocol/environment_layers"),
+        *("agent/measurement/activity", "agent/single_task/idleness", "stacks/capture"),
+        *("agent/sync/chief_checkpoints", "coordinator/machine/stalls", "stacks/folding"),
+        *("coordinator/server/stack_collector", "frameworks/helpers/rendezvous"),
+        "tensorboards/job_files",
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

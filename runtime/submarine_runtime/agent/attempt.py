@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from shutil import rmtree
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.agent import outputs, program
+from submarine_runtime import stacks
+from submarine_runtime.agent import measurement, outputs, program, sync
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
     Ending,
@@ -26,9 +28,10 @@ from submarine_runtime.agent.program import (
     start_program,
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
-from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
+from submarine_runtime.agent.sync import SyncThread
 from submarine_runtime.frameworks import (
     EVALUATOR,
+    NOT_COLLECTIVE_ROLES,
     collective_tasks,
     first_rank,
     must_join,
@@ -37,7 +40,14 @@ from submarine_runtime.frameworks import (
 )
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
-from submarine_runtime.protocol import AgentConfig, EndReason, Member, chief_of, layout
+from submarine_runtime.protocol import (
+    AgentConfig,
+    EndReason,
+    IdleLimit,
+    Member,
+    chief_of,
+    layout,
+)
 from submarine_runtime.record import Status
 from submarine_runtime.snapshots import restore, restore_chosen
 from submarine_runtime.storage import DamagedError, NotFoundError, Scratch, Store, StoreError
@@ -61,6 +71,8 @@ class Attempt:
         Called once, when the program has used the port of its gang's rendezvous.
     report
         See ``SyncThread``.
+    on_idle
+        Called when a limit of ``--stall`` or ``--idle-gpu`` is exceeded; see ``Activity``.
 
     Attributes
     ----------
@@ -85,6 +97,7 @@ class Attempt:
         devices: Sequence[str],
         on_rendezvous: Callable[[], None] = lambda: None,
         report: Callable[[dict[str, Any]], None] | None = None,
+        on_idle: Callable[[str, float], None] = lambda what, seconds: None,
     ) -> None:
         self.config = config
         self.port_use: PortUse | None = None
@@ -115,9 +128,9 @@ class Attempt:
         )
         self.shippers: list[LogShipper] = [*self.log_shippers.values(), self.samples]
         #: Copies the chief's checkpoints to the directory of an evaluator.
-        self.copies: ChiefCheckpoints | None = None
+        self.copies: sync.ChiefCheckpoints | None = None
         if config.role == EVALUATOR and self.chief != self.task:
-            self.copies = ChiefCheckpoints(
+            self.copies = sync.ChiefCheckpoints(
                 store,
                 scratch.outputs[layout.CHECKPOINTS],
                 self.chief,
@@ -138,6 +151,8 @@ class Attempt:
                 scratch,
                 lambda kind, detail, data: status.event(kind, detail, data=data),
             )
+        self._on_idle = on_idle
+        self._activity: measurement.Activity | None = None
         self._syncing = SyncThread(
             store,
             scratch,
@@ -161,6 +176,41 @@ class Attempt:
             return True
         signalled = program.sent(signal.SIGTERM) or program.sent(signal.SIGKILL)
         return not signalled and program.poll() is None
+
+    def _new_activity(self) -> measurement.Activity | None:
+        """Return what detects idleness; None if there is no limit for this task.
+
+        Servers and evaluators wait for other tasks.
+        """
+        config = self.config
+        trains = config.task_role.kind == "tracked" and config.role not in NOT_COLLECTIVE_ROLES
+        stall = config.spec.stall if trains else IdleLimit()
+        if not stall.seconds and not config.spec.idle_gpu.seconds:
+            return None
+        return measurement.Activity(
+            stall, config.spec.idle_gpu, self._on_idle, self._rank_processes
+        )
+
+    def _rank_processes(self, members: Sequence[int]) -> dict[int, int]:
+        found = stacks.rank_processes(self._scratch.root, members)
+        return {process.number: process.pid for process in found}
+
+    def stacks(self) -> list[dict[str, Any]]:
+        """Return the stacks of the program's processes; see ``stacks.report``."""
+        program = self._program
+        if program is None or program.poll() is not None:
+            return []
+        entries = stacks.take(program.pid, self._scratch.root, self._scratch.program)
+        quiet = self._activity.quiet() if self._activity is not None else {}
+        member = next((one for one in self._members if one.task == self.task), None)
+        collective = collective_tasks(self._members)
+        several = member is not None and world_size(collective) > 1
+        first = first_rank(member, collective) if several and member is not None else None
+        for entry in entries:
+            entry["task"] = self.task
+            entry["rank"] = None if first is None else first + entry["process"]
+            entry["quiet"] = round(quiet.get(entry["process"], 0.0), 1)
+        return entries
 
     @property
     def prefix(self) -> str:
@@ -245,6 +295,7 @@ class Attempt:
             served = setup.rendezvous == "helper"
             address = next(one.address for one in self._members if one.task == self.task)
             self.port_use = PortUse(address, ports.ports[0], served, self._on_rendezvous)
+        rmtree(self._scratch.path("stacks"), ignore_errors=True)  # Of an earlier program.
         streams = self.streams
         failed = streams and streams.start(setup, resources, self._guard)
         failed = failed or start_program(
@@ -283,6 +334,7 @@ class Attempt:
         from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
+        self._activity = self._new_activity()
         streams = self.streams
         requested = end_request
         if streams is not None:
@@ -302,6 +354,7 @@ class Attempt:
                 port_use=self.port_use,
                 labels=self._labels,
                 first_rank=self._rank(),
+                activity=self._activity,
             )
             if streams is not None:
                 ending = streams.ending(ending)

@@ -5,8 +5,9 @@ holds ``return_names`` (one name a line, if values are returned) and the package
 writes values. Its parent directory holds ``values.zip`` (the values of ``--with``, if any) and
 ``submarine_data.zip`` (a package, if the program imports it), and receives ``failure.json``
 (``failure-1.json`` from process 1), ``result.zip`` and ``returns.txt``. This module leaves no other
-trace in ``sys.path``, ``__main__`` or printed tracebacks. The only signal that it handles is
-SIGQUIT, which prints the traceback of every thread to stderr. Standard library only.
+trace in ``sys.path``, ``__main__`` or printed tracebacks. It handles SIGQUIT, which prints the
+traceback of every thread to stderr, and a free real-time signal, which writes it to a file in
+``stacks`` of the parent directory. Standard library only.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def main() -> None:
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)
+    _offer_stacks()
     module = _main_module(path)
     _wait_for_imports()
     _pass_values(module.__dict__)
@@ -73,6 +75,25 @@ def main() -> None:
         sys.excepthook = lambda *_: None  # Python prints nothing more and exits by SIGINT.
         raise ending
     raise SystemExit(1)
+
+
+def _offer_stacks() -> None:
+    """Write the stacks of all threads to a file when the agent sends a signal.
+
+    The name of the file holds what the agent must check before: see ``stacks.capture``.
+    """
+    folder = os.path.join(SCRATCH, "stacks")
+    try:
+        free = range(signal.SIGRTMAX - 3, signal.SIGRTMIN, -1)
+        number = next(one for one in free if signal.getsignal(one) == signal.SIG_DFL)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        temporary = os.path.join(folder, f".{os.getpid()}")
+        opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        faulthandler.register(number, file=opened, all_threads=True)
+        name = f"{PROCESS}-{os.getpid()}-{number}-{opened}"
+        os.rename(temporary, os.path.join(folder, name))
+    except (AttributeError, OSError, StopIteration):
+        pass  # The program runs without: there is no such signal, or the disk is full.
 
 
 def _offer_data() -> None:

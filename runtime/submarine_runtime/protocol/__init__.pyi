@@ -77,9 +77,12 @@ from .sourcemap import (
 from .spec import (
     APPEND_RUN as APPEND_RUN,
     GPU_TOPOLOGIES as GPU_TOPOLOGIES,
+    IDLE_GPU_ACTIONS as IDLE_GPU_ACTIONS,
     MODEL_OUTPUT as MODEL_OUTPUT,
     OVERWRITE as OVERWRITE,
+    STALL_ACTIONS as STALL_ACTIONS,
     TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
+    IdleLimit as IdleLimit,
     JobSpec as JobSpec,
     NamedInput as NamedInput,
     NamedOutput as NamedOutput,

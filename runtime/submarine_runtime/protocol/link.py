@@ -25,6 +25,9 @@ From the agent:
                for a new one, ``number round digests steps`` (name -> CRC-32, name of a metadata
                file -> step); ``answered``: the round that is complete in this task
 ``synced``     ``epoch attempt``: the last snapshot of a program that has ended is in the store
+``idle``       ``epoch attempt what seconds``: a process of the program (``what`` is ``program``)
+               or all GPUs of the task (``gpus``) are idle, longer than the limit of the spec;
+               ``seconds`` 0: not any more
 ``left``       the agent exits: everything is shipped, or ``missing`` says what is not;
                ``epoch attempt logs outputs`` of its last attempt as with ``ended``
 

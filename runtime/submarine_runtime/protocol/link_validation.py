@@ -213,6 +213,7 @@ _REQUIRED = {
     "saved": ("id",),
     "snapshot": ("epoch", "attempt", "kept"),
     "synced": ("epoch", "attempt"),
+    "idle": ("epoch", "attempt", "what", "seconds"),
 }
 _AGENT_FIELDS: dict[str, _Check] = {
     **dict.fromkeys(
@@ -234,6 +235,7 @@ _AGENT_FIELDS: dict[str, _Check] = {
             "state",
             "task",
             "waiting",
+            "what",
         ),
         _text,
     ),
@@ -251,6 +253,7 @@ _AGENT_FIELDS: dict[str, _Check] = {
             "memory_now",
             "memory_peak",
             "progress",
+            "seconds",
             "started",
         ),
         _number,

@@ -37,6 +37,19 @@ class Resources:
     gpus: int = 0
 
 
+#: What follows on a stall, and on idle GPUs, after the time of the option.
+STALL_ACTIONS = ("warn", "restart")
+IDLE_GPU_ACTIONS = ("warn", "end")
+
+
+@dataclass(frozen=True)
+class IdleLimit:
+    """``TIME[:ACTION]`` of ``--stall`` and ``--idle-gpu``: seconds, 0 for no limit, and a word."""
+
+    seconds: float = 0.0
+    action: str = "warn"
+
+
 def default_kind(role: str) -> str:
     """Return the default kind of a role with this name."""
     if role in SIDECAR_ROLES:
@@ -275,6 +288,11 @@ class JobSpec:
         Save ``SUBMARINE_OUTPUT_DIR`` also of tasks that do not succeed.
     spark
         The program is the driver of a Spark application; None: no Spark job.
+    stall
+        Time without log, progress, CPU and GPU use of a task that trains, and what follows:
+        ``warn`` or ``restart``.
+    idle_gpu
+        Time in which all GPUs of the job are idle, and what follows: ``warn`` or ``end``.
     run_id
         Id of the headless run, so that a second attempt can attach to the job.
     """
@@ -335,6 +353,8 @@ class JobSpec:
     outputs: tuple[NamedOutput, ...] = ()
     save_on_failure: bool = False
     spark: SparkRequest | None = None
+    stall: IdleLimit = field(default_factory=IdleLimit)
+    idle_gpu: IdleLimit = field(default_factory=IdleLimit)
     version: int = SPEC_VERSION
 
     @property
@@ -382,7 +402,8 @@ class JobSpec:
         """Whether the job needs a coordinator: several tasks, or a feature that only it has."""
         role = self.roles[0]
         constrained = role.node_label or role.nodes or role.racks or role.avoid
-        features = self.max_restarts or role.kind != "tracked" or role.after
+        restarts = self.max_restarts or (self.stall.seconds and self.stall.action == "restart")
+        features = restarts or role.kind != "tracked" or role.after
         return self.task_count > 1 or bool(constrained or self.image_of(role) or features)
 
     def to_bytes(self) -> bytes:

@@ -297,6 +297,8 @@ for _base, _option, *_typed in (
     (_GANG, "--require-collective", "--require-collective"),
     (_GANG, "--heartbeat", "--heartbeat", "2s"),
     (_GANG, "--lost-after", "--lost-after", "1m"),
+    (_JOB, "--stall", "--stall", "5m:restart"),
+    (_JOB + " --gpu 1", "--idle-gpu", "--idle-gpu", "1h:end"),
     (_JOB, "--input", "--input", "TRAIN=hdfs:///d"),
     (_JOB, "--input_path", "--input_path", "hdfs:///d"),
     (_JOB, "--checkpoint_path", "--checkpoint_path", "hdfs:///d"),
@@ -605,6 +607,22 @@ def _(patch: pytest.MonkeyPatch) -> None:
     name = f"best{time.monotonic_ns()}"
     assert f"version {name} is saved" in see("save", "quick", "--yes", "--name", name)
     assert '"job_id"' in see("save", "quick", "--yes", "--json")
+
+
+@effect("stack", "--task", "--json")
+def _(patch: pytest.MonkeyPatch) -> None:
+    assert "its program is not running, so it has no stacks" in see("stack", "quick")
+    see("run", "sleep.py", "--name", "asleep", "--worker", "2")
+    try:
+        deadline = time.monotonic() + 60
+        while "worker:1: " not in (shown := see("stack", "asleep")):
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.2)
+        assert "worker:1" not in see("stack", "asleep", "--task", "worker:0")
+        assert "--task worker names 2 tasks" in see("stack", "asleep", "--task", "worker")
+        assert '"frames"' in see("stack", "asleep", "--json")
+    finally:
+        see("cancel", "asleep", "--yes")
 
 
 @effect("publish", "--to", "--alias", "--overwrite", "--name", "--json")

@@ -65,6 +65,9 @@ VERBS: dict[str, VerbEntry] = {
     "metrics": VerbEntry(
         _JOBS, gettext_noop("Show CPU, memory and GPU of a job's tasks."), "metrics"
     ),
+    "stack": VerbEntry(
+        _JOBS, gettext_noop("Show where each rank of a running job is: its stacks."), "stack"
+    ),
     "tensorboard": VerbEntry(
         _JOBS,
         gettext_noop("Show TensorBoard of jobs, to compare them."),

@@ -95,6 +95,7 @@ class TaskRun:
             context.measured,
             lambda: self._send_state("met"),
             None if order.get("alone") else context.link.send,
+            lambda what, seconds: self._send("idle", what=what, seconds=seconds),
         )
         context.logs.shipped_by(self.attempt.log_shippers)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from typing import TYPE_CHECKING, Sequence
@@ -16,6 +17,7 @@ from submarine_runtime.record import Status
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
+    from submarine_runtime.agent.measurement.activity import Activity
     from submarine_runtime.gpus import DeviceUtilization, GpuMeter, Reading
 
 
@@ -34,6 +36,8 @@ class Measurement:
         Directory in which event files appear; empty: none.
     folders
         Further directories in which libraries write scalars.
+    activity
+        Detects that the program is idle; None: not checked.
 
     Attributes
     ----------
@@ -51,6 +55,7 @@ class Measurement:
         samples: SampleLog | None = None,
         tensorboard: str = "",
         folders: tuple[str, ...] = (),
+        activity: Activity | None = None,
     ) -> None:
         self.tree = tree
         self.diverged = ""
@@ -58,6 +63,7 @@ class Measurement:
         self._progress = Progress(logs, tensorboard, folders)
         self._began = time.monotonic()
         self._samples = samples
+        self._logs, self._activity = logs, activity
         self._gpus = _meter(samples)
         self._memory = 0.0
         self._used_before = _children_seconds()
@@ -69,6 +75,12 @@ class Measurement:
         self._status.set_task(memory_now=round(usage.memory, 1))
         self._note(max(usage.memory, self._memory))
         self._memory = usage.memory
+        if self._activity is not None:
+            readings = self._gpus.latest() if self._gpus is not None else ()
+            progress = self._progress
+            shared = ([_size(path) for path in self._logs], progress.value, dict(progress.scalars))
+            percents = [reading.percent for reading in readings]
+            self._activity.update(self.tree.root, self.tree.members, shared, percents)
         return usage
 
     def quick_memory(self) -> float:
@@ -123,6 +135,13 @@ class Measurement:
                 self._progress.scalars,
                 last=last,
             )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _children_seconds() -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, Mapping
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.measurement import SampleLog
 from submarine_runtime.agent.program.ending import (
@@ -24,6 +24,9 @@ from submarine_runtime.protocol import AgentConfig, EndReason, layout
 from submarine_runtime.record import Status, memory_sentence, resource_hints
 from submarine_runtime.storage import Scratch
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.measurement import Activity
 
 SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
@@ -63,6 +66,8 @@ class ProgramMonitor:
         Further directories in which libraries write training scalars.
     port_use
         Detects whether the program uses its rendezvous port; None: not checked.
+    activity
+        Detects that the program is idle; None: not checked.
 
     Attributes
     ----------
@@ -82,6 +87,7 @@ class ProgramMonitor:
         tensorboard: str = "",
         folders: tuple[str, ...] = (),
         port_use: PortUse | None = None,
+        activity: Activity | None = None,
     ) -> None:
         # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.measurement import Measurement
@@ -93,7 +99,9 @@ class ProgramMonitor:
         self._logs = logs
         self._end_request = end_request
         self._port_use = port_use
-        self._measure = Measurement(program.tree, status, logs, samples, tensorboard, folders)
+        self._measure = Measurement(
+            program.tree, status, logs, samples, tensorboard, folders, activity
+        )
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
@@ -297,6 +305,7 @@ def monitor_program(
     port_use: PortUse | None = None,
     labels: list[str] | None = None,
     first_rank: int | None = None,
+    activity: Activity | None = None,
 ) -> Ending:
     """Monitor the program until it and its processes have ended; return the ending.
 
@@ -314,6 +323,8 @@ def monitor_program(
         One for each process of the program, before each line of its output; None: one process.
     first_rank
         Rank of its first process; None if the job has only one.
+    activity
+        Detects that the program is idle.
     """
     kills = kernel_memory_kills()
     watch = ProgramMonitor(
@@ -331,6 +342,7 @@ def monitor_program(
             for name in SCALAR_FOLDERS
         ),
         port_use,
+        activity,
     )
     code = watch.until_end()
     left = program.end_remaining_processes(watch.tree.known)

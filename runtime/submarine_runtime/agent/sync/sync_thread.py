@@ -13,9 +13,8 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from typing import Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
 from submarine_runtime.agent.sync.directory_sync import DirectorySync, HardLinks
 from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.record import TensorBoardClients
@@ -33,6 +32,9 @@ from submarine_runtime.snapshots import (
 )
 from submarine_runtime.storage import Scratch, Store, StoreError, UnconfirmedError, wait_sentence
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
 
 #: Seconds between two scans after a change.
 SCAN_SECONDS = 1.0

@@ -146,6 +146,8 @@ def _fail_task(
     task.failed, task.start_requested = True, False
     if task.stage is Stage.PREPARING:
         release_container(job, task)
+    elif task.stage is Stage.RUNNING:  # It hangs.
+        stop_task(job, task, now, _("it hangs"))
     job.add_event("task_failed", outcome.detail, task.name, reason=outcome.reason.value, rule=rule)
     if why:
         outcome = replace(outcome, detail=f"{_as_sentence(outcome.detail)} {why}".strip())
@@ -250,7 +252,8 @@ def _as_sentence(detail: str) -> str:
 
 def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, rule: str) -> None:
     task.restarts += 1
-    in_place = job.config.restart_in_place or task.restarts_alone
+    stalled = outcome.reason is EndReason.STALLED
+    in_place = (job.config.restart_in_place and not stalled) or task.restarts_alone
     alone = in_place and job.phase is JobPhase.RUNNING
     how = _("the task") if alone or job.phase is not JobPhase.RUNNING else _("the gang")
     parts = [
@@ -268,7 +271,7 @@ def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, 
         restarts=job.restarts,
         epoch=job.epoch,
     )
-    if _needs_new_container(job, task):
+    if not stalled and _needs_new_container(job, task):
         release_container(job, task)
     if job.phase is JobPhase.RUNNING and not alone:
         job.last_cause = cause_key(outcome)
@@ -277,6 +280,11 @@ def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, 
     if task.stage in (Stage.NONE, Stage.GONE) and job.phase is not JobPhase.BACKOFF:
         request_container(job, task, now)
     task.start_requested = alone
+
+
+def restart_stalled(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
+    """Restart the gang in its containers because ``task`` hangs; end the job at the limit."""
+    _restart_within_limit(job, task, now, outcome, _("--stall restarts the gang"), "stall")
 
 
 def _needs_new_container(job: JobState, task: Task) -> bool:
@@ -293,9 +301,10 @@ def restart_gang(job: JobState, now: float) -> None:
     """
     job.epoch += 1
     job.pending_decision = None
+    job.stall_check, job.stall_reported = None, False
     job.change_state(State.RESTARTING)
     for task in job.gang:
-        task.start_requested = False
+        task.start_requested = task.quiet = False
         if task.stage in (Stage.STARTING, Stage.RUNNING):
             stop_task(job, task, now, _("the gang restarts"))
     _request_new_ports(job)
