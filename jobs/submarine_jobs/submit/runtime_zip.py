@@ -45,6 +45,7 @@ _SOURCE_ONLY = frozenset(
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role", "yarn/unregistration"),
+        *("restore_points/survey", "restore_points/union", "snapshots/versions"),
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

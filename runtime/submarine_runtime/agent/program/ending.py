@@ -75,7 +75,8 @@ class Ending:
     Parameters
     ----------
     unrestored
-        The program was not started, because the snapshot that the coordinator chose is damaged.
+        The program was not started, because the snapshot of this task that the coordinator chose is
+        damaged.
     """
 
     reason: EndReason
@@ -83,7 +84,7 @@ class Ending:
     exit_code: int | None = None
     signal: int | None = None
     failure: Failure | None = None
-    unrestored: bool = False
+    unrestored: str = ""
 
 
 def determine_ending(facts: ProgramFacts) -> Ending:
