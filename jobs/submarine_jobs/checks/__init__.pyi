@@ -1,4 +1,5 @@
 from .calls import check_calls as check_calls
+from .checkpoints import checkpoint_links as checkpoint_links, expected_rule as expected_rule
 from .findings import Finding as Finding, Level as Level
 from .imports import (
     has_own_launcher as has_own_launcher,

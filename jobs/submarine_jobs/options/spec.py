@@ -167,6 +167,7 @@ def spec_from_options(
         allowed_failures=options.allow_failures or 0.0,
         docker_image=image,
         own_launcher=_own_launcher(framework, bundle if runs_program else None),
+        checkpoint_links=_checkpoint_links(bundle if runs_program else None),
         spark=spark_request(options),
         stall=options.stall or default_stall(roles, spark=options.type == SPARK),
         idle_gpu=options.idle_gpu or IdleLimit(),
@@ -249,6 +250,11 @@ def _own_launcher(framework: str, bundle: Program | None) -> bool:
     if bundle is None or framework != "pytorch":
         return False
     return checks.has_own_launcher(bundle.files)
+
+
+def _checkpoint_links(bundle: Program | None) -> tuple[str, ...]:
+    """Return the directories of a library's checkpoints that are kept."""
+    return checks.checkpoint_links(bundle.files) if bundle is not None else ()
 
 
 def _check_framework(framework: str, roles: Sequence[Role]) -> None:

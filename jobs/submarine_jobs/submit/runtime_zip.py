@@ -52,6 +52,7 @@ _SOURCE_ONLY = frozenset(
         *("agent/sync/chief_checkpoints", "coordinator/machine/stalls", "stacks/folding"),
         *("coordinator/server/stack_collector", "frameworks/helpers/rendezvous"),
         "tensorboards/job_files",
+        *("restore_points/survey", "restore_points/union", "snapshots/versions"),
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

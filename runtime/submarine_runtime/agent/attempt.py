@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from shutil import rmtree
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime import stacks
+from submarine_runtime import restore_points, stacks
 from submarine_runtime.agent import measurement, outputs, program, sync
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
@@ -50,7 +51,14 @@ from submarine_runtime.protocol import (
 )
 from submarine_runtime.record import Status
 from submarine_runtime.snapshots import restore, restore_chosen
-from submarine_runtime.storage import DamagedError, NotFoundError, Scratch, Store, StoreError
+from submarine_runtime.storage import (
+    DamagedError,
+    NotFoundError,
+    Scratch,
+    Store,
+    StoreError,
+    retry,
+)
 from submarine_runtime.translation import _
 
 
@@ -138,6 +146,9 @@ class Attempt:
                 config.save_grace,
                 status.event,
             )
+        #: Files in the checkpoint directory that are not this task's own.
+        self._others = sync.OtherTasksFiles(scratch.outputs[layout.CHECKPOINTS])
+        self.holds = self._others.holds if self.copies is None else self.copies.holds
         #: The directories of ``--save-output``; None without this option.
         self.outputs: outputs.TaskOutputs | None = None
         if config.publish:
@@ -163,7 +174,8 @@ class Attempt:
             lambda kind, detail, data: status.event(kind, detail, data=data),
             chief=self.chief == self.task,
             tensorboard_clients=status.tensorboard_clients,
-            copies=self.copies,
+            copies=self.copies or self._others,
+            world=world_size(collective_tasks(members)),
             report=report,
             is_running=self._program_is_running,
             streams=self.streams,
@@ -250,7 +262,14 @@ class Attempt:
             return None
 
         return restore_checkpoints(
-            self._store, self._scratch, config, self.task, order, self._status, self.streams
+            self._store,
+            self._scratch,
+            config,
+            self.task,
+            order,
+            self._status,
+            self.streams,
+            self._others.remember,
         )
 
     def order(self, order: Mapping[str, Any]) -> None:
@@ -465,6 +484,7 @@ def restore_checkpoints(
     order: Mapping[str, Any] | None,
     status: Status,
     streams: program.InputStreams | None = None,
+    others: Callable[[Sequence[str]], object] = len,
 ) -> Ending | None:
     """Restore checkpoints; return the ending if they exist and cannot be restored.
 
@@ -472,17 +492,32 @@ def restore_checkpoints(
     ----------
     order
         The coordinator's choice; None: there is no coordinator.
+    others
+        Receives the names of files that are those of other tasks.
     """
     try:
+        if order is None:
+            deadline = time.monotonic() + config.save_grace
+            order, warnings = retry(
+                lambda: restore_points.order_of_single_task(
+                    store, task, config.restore_from, config.checkpoint_path
+                ),
+                deadline,
+                store=store,
+            )
+            for sentence in warnings:
+                status.event("warning", sentence)
         if order is None:
             done = restore(store, scratch, config, task, task)
         else:
             done = restore_chosen(store, scratch, config, task, order)
+        others(done.others)
         if streams is not None:
             streams.resume(done.began)
     except (DamagedError, NotFoundError) as exc:
         detail = _("The restore point could not be restored: {error}.").format(error=exc)
-        return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
+        damaged = getattr(exc, "part", "") or task
+        return Ending(EndReason.LAUNCH_FAILED, detail, unrestored="" if order is None else damaged)
     except (StoreError, OSError) as exc:
         return Ending(
             EndReason.LAUNCH_FAILED,

@@ -32,6 +32,7 @@
         saved/NAME/worker-0.json   files that a task gave to --save-output NAME
         tasks/worker-1/    the same of every other task that wrote any
         snapshots/worker-0/e1-a1/   synced checkpoints: data files, and a manifest for each snapshot
+        snapshots/point-000002.json   the restore point of an epoch: what each task restores
         models/<version>/  the model directory at one time, with version.json
         growing/worker-0/e1-a1/     pieces of TensorBoard files that still grow
         record.json        exclusive: the result; it is written after everything else
@@ -143,6 +144,11 @@ def is_job_id(text: str) -> bool:
 def job_directory(job_root: str, job_id: str) -> str:
     """Return ``<job root>/<YYYYMM>/<job id>``; raise ValueError if it is not a job id."""
     return "{}/{}/{}".format(job_root.rstrip("/"), month_of(job_id), job_id)
+
+
+def restore_point(epoch: int) -> str:
+    """Return the relative path of the published restore point of an epoch."""
+    return f"{SNAPSHOTS}/point-{epoch:06d}.json"
 
 
 def split_task(task: str) -> tuple[str, int]:

@@ -190,6 +190,10 @@ def _steps(value: Any) -> bool:
     return _object(value) and all(_whole_list(item) for item in value.values())
 
 
+def _names(value: Any) -> bool:
+    return _object(value) and all(_texts(item) for item in value.values())
+
+
 def _points(value: Any) -> bool:
     return isinstance(value, list) and all(_whole_list(item) and len(item) == 3 for item in value)
 
@@ -262,6 +266,9 @@ _AGENT_FIELDS: dict[str, _Check] = {
     "digests": _lengths,
     "kept": _whole_list,
     "steps": _steps,
+    "needs": _names,
+    "world": _whole,
+    "damaged": _text,
     "unrestored": _flag,
     "data": _object,
     "extra": _extra,

@@ -269,6 +269,9 @@ class JobSpec:
         A library of the program (Lightning, Accelerate, a trainer of transformers) starts one
         process for each device itself. A single task with one process then has no ranks in its
         environment, because those libraries interpret them as the work of another launcher.
+    checkpoint_links
+        Directories of the working directory that are links into the checkpoint directory, because
+        a library of the program writes its checkpoints there.
     return_all_ranks
         Return the values of every rank, not only of rank 0.
     keep
@@ -344,6 +347,7 @@ class JobSpec:
     run_id: str | None = None
     passed_on: tuple[str, ...] = ()
     own_launcher: bool = False
+    checkpoint_links: tuple[str, ...] = ()
     require_collective: bool = False
     return_all_ranks: bool = False
     keep: tuple[str, ...] = ()

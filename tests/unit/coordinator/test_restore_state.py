@@ -8,12 +8,8 @@ import pytest
 
 from submarine_runtime.coordinator.machine import (
     ChooseRestorePoint,
-    Progress,
-    RestorePoint,
     SendMessage,
-    Snapshot,
     Stage,
-    TaskRestore,
     handle,
     new_job_state,
 )
@@ -22,6 +18,7 @@ from submarine_runtime.coordinator.machine.restore_state import (
     progress_since_start,
 )
 from submarine_runtime.protocol import EndReason
+from submarine_runtime.restore_points import Progress, RestorePoint, Snapshot, TaskRestore
 from tests.unit.coordinator.simulation import Simulation, orders, role
 
 

@@ -53,7 +53,7 @@ def ended_line(
     if ending.failed is not None:
         line["failed"] = ending.failed
     if ending.unrestored:
-        line["unrestored"] = True
+        line.update(unrestored=True, damaged=ending.unrestored)
     if len(json.dumps(line)) > MAX_LINK_LINE // 2:
         _shorten(line)
     return line

@@ -166,7 +166,7 @@ class TaskRun:
             context.config.save_grace,
             syncing.join,
             context.wakeup.wake,
-            self.attempt.copies.holds if self.attempt.copies is not None else None,
+            self.attempt.holds,
             context.config.spec.keep,
             self.attempt.first_rank,
             partial(self.attempt.save_outputs, succeeded=self._succeeded),

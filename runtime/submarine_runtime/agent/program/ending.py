@@ -76,7 +76,8 @@ class Ending:
     Parameters
     ----------
     unrestored
-        The program was not started, because the snapshot that the coordinator chose is damaged.
+        The program was not started, because the snapshot of this task that the coordinator chose is
+        damaged.
     failed
         When its first process failed, in seconds since the epoch; None if it did not.
     """
@@ -86,7 +87,7 @@ class Ending:
     exit_code: int | None = None
     signal: int | None = None
     failure: Failure | None = None
-    unrestored: bool = False
+    unrestored: str = ""
     failed: float | None = None
 
 

@@ -22,7 +22,6 @@ from submarine_runtime.coordinator.machine.gang import (
     request_container,
     start_gathering,
 )
-from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.coordinator.machine.restore_state import progress_since_start
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
@@ -34,6 +33,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.protocol import EndReason, State
+from submarine_runtime.restore_points import Progress
 from submarine_runtime.translation import _
 
 #: Restarts after these reasons are not counted.

@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
-from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
 from submarine_runtime.frameworks import EVALUATOR, NOT_COLLECTIVE_ROLES
 from submarine_runtime.protocol import (
     CHIEF_ROLES,
@@ -21,6 +20,7 @@ from submarine_runtime.protocol import (
     Role,
     State,
 )
+from submarine_runtime.restore_points import RestorePoint, Snapshot
 
 #: An event of the state machine: ``type``, ``t`` (time) and the fields of its type.
 Event = Mapping[str, Any]

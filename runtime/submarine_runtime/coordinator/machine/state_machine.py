@@ -246,7 +246,7 @@ def _ended(job: JobState, task: Task, event: Event, now: float) -> None:
     if (
         event.get("unrestored")
         and job.phase is JobPhase.RUNNING
-        and restore_state.exclude_damaged(job, task)
+        and restore_state.exclude_damaged(job, task, event)
     ):
         restart_gang(job, now)
         return
