@@ -32,6 +32,8 @@ MAX_GROUPS = 64
 #: Ranks or tasks that a sentence names, and groups.
 _MAX_NAMED = 8
 _MAX_SHOWN = 6
+#: Groups and frames of each in an event.
+_EVENT_GROUPS, _EVENT_FRAMES = 8, 12
 #: Seconds: a process is asked about again not sooner.
 _AGAIN = 5.0
 
@@ -67,6 +69,17 @@ class Report(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the fields for clients."""
         return {"sentence": self.sentence, "groups": self.groups, "waits_for": self.waits_for}
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event: few groups, and few frames of the main thread."""
+        groups = [
+            {
+                **{key: value for key, value in group.items() if key != "threads"},
+                "frames": group.get("frames", [])[:_EVENT_FRAMES],
+            }
+            for group in self.groups[:_EVENT_GROUPS]
+        ]
+        return {"groups": groups, "waits_for": self.waits_for}
 
 
 def report(entries: Sequence[Entry], limit: float = 0.0) -> Report:

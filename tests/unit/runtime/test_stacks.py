@@ -140,3 +140,11 @@ def test_a_large_gang_has_a_short_sentence() -> None:
     assert len(found.sentence) <= 1900
     assert len(found.groups) == 64
     assert "+994" in found.sentence
+    assert len(found.summary()["groups"]) == 8
+
+
+def test_an_event_has_the_innermost_frames_only() -> None:
+    one = entry(0, *[frame("deep.py", line, "call") for line in range(40)], threads=[[], []])
+    [group] = report([one]).summary()["groups"]
+    assert [found["line"] for found in group["frames"]] == list(range(12))
+    assert "threads" not in group

@@ -35,7 +35,7 @@ def report_idle(
         while (entries := attempt.stacks()) and max(one["quiet"] for one in entries) >= limit:
             found = report(entries, limit)
             if found.stalled:
-                status.event("stall", found.sentence, data=found.to_json())
+                status.event("stall", found.sentence, data=found.summary())
                 return
             time.sleep(found.again)  # A process waits for another one, which computes.
 

@@ -13,7 +13,7 @@ from submarine_runtime.coordinator.machine import TakeStacks
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
 from submarine_runtime.network import port_request
 from submarine_runtime.protocol import wire
-from submarine_runtime.stacks import Report, report
+from submarine_runtime.stacks import report
 from submarine_runtime.translation import _
 
 #: Agents that are asked at the same time, and seconds for the answer of each.
@@ -63,7 +63,7 @@ class StackCollector:
                     "sentence": found.sentence,
                     "tasks": found.tasks,
                     "again": found.again,
-                    "data": {"groups": _shortened(found), "waits_for": found.waits_for},
+                    "data": found.summary(),
                 }
             )
 
@@ -124,11 +124,3 @@ def _frame(frame: Any) -> dict[str, Any]:
         if frame.get("cell"):
             checked["cell"] = str(frame["cell"])[:100]
     return checked
-
-
-def _shortened(found: Report) -> list[dict[str, Any]]:
-    """Return the groups for the event: the main thread only, of few groups."""
-    return [
-        {key: value for key, value in group.items() if key != "threads"}
-        for group in found.groups[:8]
-    ]
