@@ -161,7 +161,8 @@ def _training_run(
     tasks = [*query.tasks, *query.independent]
     written = sorted(filter(None, map(_task_of, names)))
     if record:
-        written += sorted(str(one.get("task")) for one in record.get("tasks") or ())
+        directories = (str(one.get("task")).replace(":", "-") for one in record.get("tasks") or ())
+        written += sorted(filter(None, map(_task_of, directories)))
     shared = previous.shared if previous is not None else ()
     for task in dict.fromkeys((*shared, *written)):
         if task not in tasks and layout.split_task(task)[0] != EVALUATOR:

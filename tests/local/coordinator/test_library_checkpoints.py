@@ -299,6 +299,7 @@ def test_a_sharded_checkpoint_is_resumed_by_all_tasks(
     assert len(saved) == len({path.parts[-2:] for path in saved})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["hf", "lightning"])
 def test_a_library_resumes_from_its_default_directory(
     gang: GangProcesses, undisturbed: Any, kind: str

@@ -275,7 +275,7 @@ def _update_kept_point(job: JobState) -> None:
     point = predicted_point(job)
     if point.empty or point is restore.choice:
         return
-    if point.rule not in ("own", "round"):
+    if point.rule not in ("own", "round", UNION):
         if not restore.pruned:
             restore.pruned = True
             _order_keep(job)
