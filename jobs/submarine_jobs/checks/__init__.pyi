@@ -10,5 +10,6 @@ from .imports import (
     python_builtins as python_builtins,
     uses_data as uses_data,
 )
+from .interpreter import InterpreterError as InterpreterError
 from .program_check import check_program as check_program
 from .requirements import required_projects as required_projects

@@ -7,9 +7,10 @@ runs. An interpreter that is not on this machine is not queried.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 
-from submarine_jobs.checks.interpreter import InterpreterError, run_script
+from submarine_jobs.checks.interpreter import run_script
 
 #: Reads [modules, names of projects] and prints [module, project] for each requirement, direct or
 #: through others. A requirement of an extra does not count: most users do not install it.
@@ -62,19 +63,21 @@ _PLAIN = frozenset({"PIL", "cv2", "dateutil", "matplotlib", "sklearn", "yaml"})
 
 
 def required_projects(
-    python: str, modules: Iterable[str], projects: Sequence[str], timeout: float = 10.0
+    python: str, modules: Iterable[str], projects: Sequence[str], timeout: float = 120.0
 ) -> Mapping[str, str]:
     """Return project -> the first of ``modules`` that requires it in the interpreter ``python``.
 
-    Empty if the interpreter cannot be queried.
+    Empty if the interpreter is not on this machine.
+
+    Raises
+    ------
+    InterpreterError
+        If it cannot be queried.
     """
     asked = sorted(set(modules) - _PLAIN)
-    if not asked:
+    if not asked or shutil.which(python) is None:
         return {}
-    try:
-        answer = run_script(python, ["-B", "-c", _SCRIPT], json.dumps([asked, projects]), timeout)
-    except InterpreterError:
-        return {}
+    answer = run_script(python, ["-B", "-c", _SCRIPT], json.dumps([asked, projects]), timeout)
     found: dict[str, str] = {}
     for item in answer:
         if isinstance(item, list) and len(item) == 2:

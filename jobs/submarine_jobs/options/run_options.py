@@ -145,7 +145,7 @@ class RunOptions:
         MEMORY,
         metavar="SIZE",
         heading="Size",
-        help="A task's memory: 8G, 512M, 8192 (MiB) [2G].",
+        help="A task's memory: 8G, 512M, 8192 (MiB) [2G; PyTorch: 1.5G more per process].",
     )
     vcores: int | None = option(
         "--vcores",

@@ -144,7 +144,9 @@ def spec_from_options(
         _check_overlap(options, bundle)
     python_env, python, image = _environment(options, profile)
     framework, reason = _framework(options, bundle if runs_program else None, image, python)
-    roles = spec_roles(options, RoleContext(framework, profile.python), program=bundle is not None)
+    own_launcher = _own_launcher(framework, bundle if runs_program else None)
+    around = RoleContext(framework, profile.python, own_launcher)
+    roles = spec_roles(options, around, program=bundle is not None)
     _check_framework(framework, roles)
     if options.require_collective:
         _check_collective(framework, roles)
@@ -166,7 +168,7 @@ def spec_from_options(
         policy=options.policy or ("fraction" if options.allow_failures is not None else None),
         allowed_failures=options.allow_failures or 0.0,
         docker_image=image,
-        own_launcher=_own_launcher(framework, bundle if runs_program else None),
+        own_launcher=own_launcher,
         checkpoint_links=_checkpoint_links(bundle if runs_program else None),
         spark=spark_request(options),
         stall=options.stall or default_stall(roles, spark=options.type == SPARK),
@@ -212,7 +214,12 @@ def _framework(
     if image is not None or not others:
         return framework, ""
     projects = framework_projects()
-    required = checks.required_projects(python, others, list(projects))
+    try:
+        required = checks.required_projects(python, others, list(projects))
+    except checks.InterpreterError as error:
+        return framework, _(
+            "the requirements of the imports were not read: {python} {error}"
+        ).format(python=python, error=error)
     for project, found in projects.items():
         if project in required:
             return found, _("the program imports {module}, which requires {project}").format(

@@ -80,7 +80,7 @@ def _request(spec: JobSpec, plan: Plan, program: Program) -> list[str]:
     ]
     if spec.queue:
         lines.append(_("Queue       {queue}").format(queue=one_line(spec.queue)))
-    if spec.framework != "any":
+    if spec.framework != "any" or spec.framework_reason:
         why = f" ({spec.framework_reason})" if spec.framework_reason else ""
         framework = one_line(spec.framework + why)
         lines.append(_("Framework   {framework}").format(framework=framework))

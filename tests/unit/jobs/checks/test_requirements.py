@@ -50,6 +50,17 @@ def test_requirements_through_other_projects(python: str) -> None:
     assert required_projects("/no/python3", ["some_trainer"], ["torch"]) == {}
 
 
+def test_an_interpreter_that_cannot_be_queried_is_the_reason(tmp_path: Path) -> None:
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    bundle = build_bundle([Cell("cell-1", "import x_y", label="[1]", execution_count=1)])
+    profile = Profile(backend="local", python=str(broken))
+    spec = spec_from_options(parse_run(["job", "--name", "job"]), profile, bundle)
+    assert spec.framework == "any"
+    assert spec.framework_reason.endswith(f"were not read: {broken} could not be queried")
+
+
 @pytest.mark.parametrize(
     ("source", "framework", "reason"),
     [
@@ -82,3 +93,24 @@ def test_words_of_systems_without_a_shared_training(python: str, word: str) -> N
     options = parse_run(["job", "--name", "job", "--framework", word])
     spec = spec_from_options(options, Profile(backend="local", python=python), bundle)
     assert (spec.framework, spec.framework_reason) == ("any", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "memory"),
+    [
+        ("import torch", "", 2048),
+        ("import torch", "--gpu 4", 2048),
+        ("import lightning", "--gpu 4", 2048 + 3 * 1536),
+        ("import torch", "--worker 2 --gpu 4", 2048 + 3 * 1536),
+        ("import torch", "--processes 2", 2048 + 1536),
+        ("import torch", "--worker 2 --gpu 4 --memory 8G", 8192),
+        ("import tensorflow", "--worker 2 --gpu 4", 2048),
+    ],
+)
+def test_the_default_memory_suffices_for_the_processes(
+    python: str, source: str, words: str, memory: int
+) -> None:
+    bundle = build_bundle([Cell("cell-1", source, label="[1]", execution_count=1)])
+    options = parse_run(["job", "--name", "job", *words.split()])
+    spec = spec_from_options(options, Profile(backend="yarn", python=python), bundle)
+    assert spec.worker.resources.memory == memory
