@@ -115,7 +115,7 @@ def test_the_command_of_the_article_runs_each_role_in_its_image(
     scalars = containers.fetch(f"{url}data/plugin/scalars/scalars?run=worker-0&tag=loss")
     assert [point[1:] for point in json.loads(scalars)] == [[1, 0.5]]
 
-    application = containers.application(job)
+    application = containers.show(job)["application_id"]
     pages: list[str] = []
 
     def shown() -> bool:
