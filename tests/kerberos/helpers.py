@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import RestError, get_json, http_request
+from submarine_minicluster.hadoop import get_json
+from tests.tracking_page import shown_at
 from tests.waiting import until
 
 #: Seconds for a command; a busy machine needs a minute for the first job.
@@ -112,7 +112,4 @@ def until_kept(cluster: Minicluster, job: Mapping[str, Any]) -> str:
 
 def page(cluster: Minicluster, url: str, user: str) -> str:
     """What a user sees at a URL; empty without an answer."""
-    with suppress(RestError):
-        access = cluster.access(user)
-        return http_request("GET", url, accept="text/html", access=access)[1].decode()
-    return ""
+    return shown_at(url, cluster.access(user))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 from submarine_jobs.client import Job
 from submarine_jobs.model import Resources, Role
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import RestError, http_request
 from submarine_runtime.protocol import State
 from tests.submission import Submit
+from tests.tracking_page import shown_at
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -32,11 +31,8 @@ def kept_text(cluster: Minicluster, job: Job) -> str:
         if app["state"] != "FINISHED":
             return False
         assert app["finalStatus"] == "SUCCEEDED"
-        with suppress(RestError):
-            url = app["trackingUrl"]
-            _status, body, _place = http_request("GET", url, accept="text/html", access=access)
-            found.append(body.decode())
-        return bool(found) and f"job_id: {job.id}" in found[-1]
+        found.append(shown_at(app["trackingUrl"], access))
+        return f"job_id: {job.id}" in found[-1]
 
     until(kept, lambda: f"the text in the logs of the container: {found[-1:]}", 180)
     return found[-1]
