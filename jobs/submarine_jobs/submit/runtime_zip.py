@@ -44,6 +44,7 @@ _SOURCE_ONLY = frozenset(
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
+        *("agent/program/first_failure", "frameworks/lost_peers"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role", "yarn/unregistration"),
     )
 )
