@@ -47,7 +47,7 @@ _SOURCE_ONLY = frozenset(
         *("agent/measurement/scalar_files", "agent/measurement/training_scalars"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
         *("agent/program/first_failure", "coordinator/placement/image_failure"),
-        *("yarn/page_html", "yarn/page_text"),
+        *("frameworks/lost_peers", "yarn/page_html", "yarn/page_text"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role"),
         *("yarn/digest", "yarn/unregistration", "protocol/environment_layers"),
         *("agent/measurement/activity", "agent/single_task/idleness", "stacks/capture"),
