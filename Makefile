@@ -26,11 +26,11 @@ check:  ## Linters, types and unit tests: under a minute
 	@$(PYTHON) scripts/run_parts.py check
 
 test:  ## Everything that CI runs
-	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium xgboost && \
+	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium xgboost torch-tree && \
 	  $(PYTHON) scripts/run_parts.py test --setup-began $$began
 
 test-full:  ## The same with matrices and long fault runs
-	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium frameworks airflow formats mlflow spark jupyterhub krb5 docker ssh older-java && \
+	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium torch-tree frameworks airflow formats mlflow spark jupyterhub krb5 docker ssh older-java && \
 	  $(PYTHON) scripts/run_parts.py test-full --setup-began $$began
 
 fmt:  ## Format and fix what can be fixed

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
+# [torch-tree] [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
-# Zeppelin interpreter, `xgboost` and `frameworks` (all others) for the tests and examples of
-# distributed jobs, `airflow` for our DAG files, `formats` and
+# Zeppelin interpreter, `xgboost`, `torch-tree` (PyTorch with the libraries on it) and `frameworks`
+# (all others) for the tests and examples of distributed jobs, `airflow` for our DAG files, `formats` and
 # `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
 # those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes,
 # `ssh` for that of a tunnel, `older-java` for those of clusters on Java 8 and 11. All but `java` and `chromium` need `python`.
@@ -297,8 +297,8 @@ setup_older_java() {
   unpacked java-11 "Java 11" "tests of clusters on Java 11 are skipped"
 }
 
-# unpacked NAME WHAT SKIPPED: files of Debian's packages beside the cached Hadoop, by unpack_NAME in
-# a directory $draft: nothing is installed. Without apt, some tests are skipped.
+# unpacked PLACE WHAT SKIPPED [NAME]: files of Debian's packages beside the cached Hadoop, by
+# unpack_NAME (or PLACE) in a directory $draft: nothing is installed. Without apt, some tests are skipped.
 unpacked() {
   place=$(.venv/bin/python -c 'from submarine_minicluster.hadoop import cache_dir; print(cache_dir())')/$1
   [ ! -d "$place" ] || return 0
@@ -310,7 +310,7 @@ unpacked() {
   draft=$place.new
   rm -rf "$draft"
   mkdir -p "$draft"
-  unpack=unpack_$(echo "$1" | tr - _)
+  unpack=unpack_$(echo "${4:-$1}" | tr - _)
   "$unpack" || {
     # The lists of packages may be older than the archive.
     if [ "$(id -u)" = 0 ]; then apt-get -o Acquire::Retries=3 update -qq || true; fi
@@ -328,6 +328,96 @@ download() (
   apt-get -o Acquire::Retries=3 -o APT::Sandbox::User=root download -qq "$@" || return 1
   for package in *.deb; do dpkg -x "$package" "$target"; done
   rm -r "$draft/packages"
+)
+
+# The PyTorch of a newer Debian with the libraries on it: a tree that is unpacked, and a virtual
+# environment of its Python. The registry's PyTorch has no build without CUDA, which has 5 GB.
+torch_suite=trixie
+setup_torch_tree() {
+  if command -v apt-get >/dev/null 2>&1 && [ -z "$(debian_mirror)" ]; then
+    echo "set-up: apt has no archive of Debian here: tests with PyTorch and the libraries on it are skipped"
+    return 0
+  fi
+  unpacked "torch-$torch_suite" "the PyTorch of Debian $torch_suite" \
+    "tests with PyTorch and the libraries on it are skipped" torch
+  [ -d "$place" ] || return 0
+  folder=.venv-torch
+  if ! grep -qsF "$place/" "$folder/pyvenv.cfg"; then
+    rm -rf "$folder"
+    mkdir -p "$folder/bin"
+    printf 'home = %s/usr/bin\ninclude-system-site-packages = true\n' "$place" >"$folder/pyvenv.cfg"
+    ln -s python3 "$folder/bin/python"
+    tree_python "$place" >"$folder/bin/python3"
+    torchrun "$PWD/$folder"
+    chmod +x "$folder/bin/python3" "$folder/bin/torchrun"
+  fi
+  environment "$folder" torch
+}
+
+# tree_python TREE: a script that runs the Python of an unpacked tree with the tree's own loader and
+# libraries, so that the C library of this system does not matter. The name that the interpreter
+# gets, the script's, makes it a virtual environment.
+tree_python() (
+  cd "$1"
+  libraries=
+  # Alternatives that a package manager would link into the directory above.
+  for directory in usr/lib/*-linux-gnu usr/lib usr/lib/*-linux-gnu/blas usr/lib/*-linux-gnu/lapack \
+    usr/lib/*-linux-gnu/pulseaudio usr/lib/*-linux-gnu/openmpi/lib; do
+    [ ! -d "$directory" ] || libraries="$libraries:$1/$directory"
+  done
+  set -- "$1" usr/lib*/ld-linux-*.so.? usr/bin/python3.[0-9]*
+  cat <<END
+#!/bin/sh
+exec $1/$2 --library-path ${libraries#:} --argv0 "\$0" $1/$3 "\$@"
+END
+)
+
+# torchrun FOLDER: Debian's own names a Python that is not there, and asks for libuv, which is not in
+# Debian's PyTorch; so do the processes that it starts.
+torchrun() {
+  mkdir -p "$1/no-libuv"
+  cat >"$1/no-libuv/sitecustomize.py" <<END
+from functools import partialmethod
+
+from torch.distributed import TCPStore
+
+TCPStore.__init__ = partialmethod(TCPStore.__init__, use_libuv=False)
+END
+  cat >"$1/bin/torchrun" <<END
+#!/bin/sh
+export PYTHONPATH="$1/no-libuv\${PYTHONPATH:+:\$PYTHONPATH}"
+exec "$1/bin/python3" -m torch.distributed.run "\$@"
+END
+}
+
+debian_mirror() {
+  apt-get indextargets --format '$(ORIGIN) $(LABEL) $(REPO_URI)' 'Created-By: Packages' |
+    sed -n 's/^Debian Debian //p' | sort -u | head -n 1
+}
+
+# All packages with what they depend on, from a suite that is not this system's.
+unpack_torch() (
+  state=$draft/state
+  mkdir -p "$state/lists/partial" "$state/archives/partial" "$draft/usr"
+  : >"$state/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $torch_suite main" >"$state/sources"
+  apt() {
+    apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root -o APT::Install-Recommends=false \
+      -o Acquire::Languages=none -o Dir::Etc::SourceList="$state/sources" -o Dir::Etc::SourceParts=/dev/null \
+      -o Dir::Etc::Preferences=/dev/null -o Dir::Etc::PreferencesParts=/dev/null -o Dir::State::Lists="$state/lists" \
+      -o Dir::State::Status="$state/status" -o Dir::Cache::Archives="$state/archives" \
+      -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= "$@"
+  }
+  apt update && apt install --download-only python3-torch python3-pip >/dev/null || return 1
+  # Links of a system whose /bin and /lib are in /usr, before the first file.
+  for directory in bin sbin lib lib64; do
+    mkdir -p "$draft/usr/$directory"
+    ln -sfn "usr/$directory" "$draft/$directory"
+  done
+  for package in "$state"/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$package" | tar -x -C "$draft" --keep-directory-symlink --no-same-owner || return 1
+  done
+  rm -rf "$state" "$draft/usr/share/doc" "$draft/usr/share/locale" "$draft/usr/include"
 )
 
 # What is not installed, with its libraries; other dependencies are for the daemons' configuration.
@@ -415,10 +505,10 @@ unpack_java_11() (
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh | older-java)
+  python | node | java | zeppelin | chromium | xgboost | torch | torch-tree | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh | older-java)
     "setup_$(echo "$part" | tr - _)" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker, ssh and older-java" ;;
+    "torch-tree, horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker, ssh and older-java" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

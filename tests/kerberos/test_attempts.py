@@ -68,6 +68,7 @@ PORT = {
     "read the status": ("GET", "/v1/status"),
     "read the log": ("GET", "/v1/log?task=worker:0&stream=stdout"),
     "follow the log": ("GET", "/v1/stream"),
+    "take the stacks": ("GET", "/v1/stacks"),
     "cancel": ("POST", "/v1/cancel"),
     "save the model": ("POST", "/v1/save"),
     "renew the lease": ("POST", "/v1/renew"),
@@ -256,7 +257,7 @@ def test_the_port_of_the_job(name: str, token: str, job: Running, attempts: Atte
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("verb", ["show", "logs", "cancel", "rerun", "save", "models"])
+@pytest.mark.parametrize("verb", ["show", "logs", "cancel", "rerun", "save", "models", "stack"])
 def test_commands(verb: str, job: Running, bob: User) -> None:
     done = bob.run(verb, f"alice/{job.id}")
     assert done.returncode != 0

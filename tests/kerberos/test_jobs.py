@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import RestError, SecureWebHdfs
 from tests.kerberos.helpers import User
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -39,6 +41,15 @@ path = "/" + os.environ["SUBMARINE_INPUT_T"].partition("://")[2].partition("/")[
 for status in client.list_status(path):
     reader = client.read(status.path)
     print("read", bytes(reader.read_range(0, len(reader))).decode(), flush=True)
+"""
+#: Rank 1 hangs, and rank 0 waits for a connection.
+HANGS = """\
+import os, socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print("ready", flush=True)
+if os.environ["RANK"] == "1":
+    time.sleep(900)
+listener.accept()
 """
 #: Fails once in the second task, after both have started.
 FAILS_ONCE = """\
@@ -144,6 +155,26 @@ def test_a_gang_restarts(alice: User, jobs: dict[str, dict[str, str]]) -> None:
     assert {task["task"]: task["restarts"] for task in shown["tasks"]}["worker:1"] == 1
     assert all(task["log_url"].startswith("https://localhost:") for task in shown["tasks"])
     assert "rank 1 ends" in logs(alice, jobs["gang"], "--all")
+
+
+@pytest.mark.full
+def test_a_hang_is_reported_with_the_stacks(alice: User) -> None:
+    hangs = alice.file("hangs.py", HANGS)
+    job = alice.json("run", hangs, "--memory", "256M", "--num_workers", "2", "--stall", "10s")
+    name = job["job_id"]
+    try:
+
+        def stalls() -> list[dict[str, Any]]:
+            events = alice.json("show", name)["events"]
+            return [event for event in events if event["kind"] == "stall"]
+
+        [event] = until(stalls, seconds=180)
+        assert "The others wait for rank 1 (worker:1)." in event["detail"]
+        assert "time.sleep(900), hangs.py line 5" in event["detail"]
+        shown = alice.json("stack", name, "--task", "worker:1")
+        assert [group["tasks"] for group in shown["groups"]] == [["worker:1"]]
+    finally:
+        alice.run("cancel", name, "--yes")
 
 
 def test_a_keytab_needs_no_ticket(

@@ -36,6 +36,8 @@ from submarine_runtime.translation import _
 ANSWER_SECONDS = 5.0
 #: Timeout of the upload of a model, in seconds.
 SAVE_SECONDS = 600.0
+#: Timeout of the stacks of a large job, in seconds.
+STACK_SECONDS = 120.0
 MAX_LINE = 4 << 20
 #: Bytes of the stream that are read at a time.
 READ = 256 << 10
@@ -154,6 +156,11 @@ class AgentClient:
         query = urlencode({"task": task, "stream": stream, "attempt": attempt})
         return self._request("GET", f"{wire.TIMES}?{query}").body
 
+    def stacks(self, task: str | None = None) -> dict[str, Any]:
+        """Return the stacks of the program's processes now; see ``stacks.Report``."""
+        path = wire.STACKS if task is None else f"{wire.STACKS}?{urlencode({'task': task})}"
+        return _object(self._request("GET", path, timeout=STACK_SECONDS).body)
+
     def cancel(self, by: str, why: str) -> None:
         """Make the agent stop the program, save its outputs and record the job as cancelled."""
         self._request("POST", wire.CANCEL, json.dumps({"by": by, "why": why}).encode())
@@ -173,12 +180,7 @@ class AgentClient:
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Upload the current model directory as a new version; return its JSON."""
         order = json.dumps({"name": name}).encode()
-        body = self._request("POST", wire.SAVE, order, timeout).body
-        try:
-            found = json.loads(body)
-        except (ValueError, RecursionError) as exc:
-            raise ClusterError(_("The agent of the job did not send valid JSON.")) from exc
-        return found if isinstance(found, dict) else {}
+        return _object(self._request("POST", wire.SAVE, order, timeout).body)
 
     async def stream(
         self, position: Mapping[str, str | int], events: int = NO_EVENTS
@@ -259,6 +261,14 @@ class AgentClient:
         return http.client.HTTPSConnection(
             address.host, address.port, timeout=timeout, context=context
         )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise ClusterError(_("The agent of the job did not send valid JSON.")) from exc
+    return found if isinstance(found, dict) else {}
 
 
 def _refused(status: int, data: bytes) -> SubmarineError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.config import load_backend
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import JobSpec, Profile, hadoop_user, parse_duration
+from submarine_jobs.model import JobSpec, PackedEnvironment, Profile, hadoop_user, parse_duration
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, EndReason
 from submarine_runtime.translation import _
@@ -66,7 +66,7 @@ class Submission:
     coordinator
         Configuration of the coordinator of a distributed job, else None.
     environments
-        Role -> URL of its packed Python environment, if it has one.
+        Role -> its packed Python environment, if it has one.
     on_step
         Called with each step, in words.
     data_zip
@@ -80,7 +80,7 @@ class Submission:
     agent: AgentConfig
     runtime_zip: str
     coordinator: CoordinatorConfig | None = None
-    environments: Mapping[str, str] = field(default_factory=dict)
+    environments: Mapping[str, PackedEnvironment] = field(default_factory=dict)
     on_step: Callable[[str], None] = lambda step: None
     data_zip: str | None = None
 

@@ -11,15 +11,14 @@ import ast
 import builtins
 import functools
 import json
-import os
 import re
-import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from submarine_jobs.checks.definitions import bound_names
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
+from submarine_jobs.checks.interpreter import InterpreterError, run_script
 from submarine_jobs.program import Bundle, parse_python
 from submarine_runtime.translation import _
 
@@ -93,7 +92,10 @@ _IPYTHON_BUILTINS = {"display", "get_ipython", "__IPYTHON__"}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 #: Libraries that start one process for each device themselves, and the endings of the names in
 #: transformers that do.
-_LAUNCHERS = {"lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "trl"}
+_LAUNCHERS = {
+    *("accelerate", "fastai", "lightning", "lightning_fabric", "pytorch_lightning"),
+    *("sentence_transformers", "trl", "ultralytics"),
+}
 _TRAINERS = ("Trainer", "TrainingArguments")
 #: Functions that read ``RANK`` and ``WORLD_SIZE`` from the environment.
 _INITIALISES = {"init_process_group", "init_distributed", "init_device_mesh"}
@@ -175,7 +177,7 @@ def missing_imports(
         return findings
     try:
         levels = dict(zip(queried, _missing_levels(python, queried, timeout), strict=True))
-    except _InterpreterError as error:
+    except InterpreterError as error:
         return [
             *findings,
             Finding(
@@ -230,7 +232,7 @@ def _missing_top_level(python: str, missing: Iterable[_Import], timeout: float) 
         return set()
     try:
         levels = _missing_levels(python, [(name, "") for name in names], timeout)
-    except _InterpreterError:
+    except InterpreterError:
         return set()
     return {name for name, level in zip(names, levels, strict=True) if level}
 
@@ -350,7 +352,7 @@ def lacks_module(python: str, module: str, timeout: float = 10.0) -> bool:
     """Return whether the interpreter ``python`` certainly lacks a module."""
     try:
         return _missing_levels(python, [(module, "")], timeout) == ["error"]
-    except _InterpreterError:
+    except InterpreterError:
         return False
 
 
@@ -358,8 +360,8 @@ def lacks_module(python: str, module: str, timeout: float = 10.0) -> bool:
 def python_builtins(python: str) -> frozenset[str]:
     """Return the builtins of the interpreter ``python``, without those of a notebook."""
     try:
-        names = _run(python, ["-I", "-B", "-c", _BUILTINS_SCRIPT], "", 10.0)
-    except _InterpreterError:
+        names = run_script(python, ["-I", "-B", "-c", _BUILTINS_SCRIPT], "", 10.0)
+    except InterpreterError:
         names = [*(set(dir(builtins)) - _IPYTHON_BUILTINS), *_SITE_BUILTINS]
     return frozenset(str(name) for name in names)
 
@@ -368,50 +370,18 @@ def project_version(python: str, project: str) -> str:
     """Return the version of a project in the interpreter ``python``, ``3.15.1``; empty: unknown."""
     program = f"import json\n{_VERSION_SCRIPT}".replace("PROJECT", repr(project))
     try:
-        (version,) = _run(python, ["-B", "-c", program], "", 10.0)
-    except (_InterpreterError, ValueError):
+        (version,) = run_script(python, ["-B", "-c", program], "", 10.0)
+    except (InterpreterError, ValueError):
         return ""
     return str(version) if re.match(r"\d+\.", str(version)) else ""
 
 
-class _InterpreterError(Exception):
-    """The interpreter gave no usable answer; the message is the reason."""
-
-
 def _missing_levels(python: str, imports: Sequence[tuple[str, str]], timeout: float) -> list[str]:
     """Return for each (module, member) the level at which it is missing; empty: present."""
-    levels = _run(python, ["-B", "-c", _IMPORTS_SCRIPT], json.dumps(imports), timeout)
+    levels = run_script(python, ["-B", "-c", _IMPORTS_SCRIPT], json.dumps(imports), timeout)
     if len(levels) != len(imports):
-        raise _InterpreterError(_("could not be queried"))
+        raise InterpreterError(_("could not be queried"))
     return [level if level in ("error", "warning") else "" for level in levels]
-
-
-def _run(python: str, arguments: list[str], stdin: str, timeout: float) -> list[object]:
-    """Return the JSON list that a short program prints."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    try:
-        answer = subprocess.run(
-            [python, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            cwd="/",
-            env=environment,
-            check=True,
-        )
-        found = json.loads(answer.stdout)
-    except FileNotFoundError:
-        raise _InterpreterError(_("is not on this machine")) from None
-    except subprocess.TimeoutExpired:
-        raise _InterpreterError(
-            _("did not answer within {timeout:g} s").format(timeout=timeout)
-        ) from None
-    except (OSError, subprocess.SubprocessError, ValueError):
-        raise _InterpreterError(_("could not be queried")) from None
-    if not isinstance(found, list):
-        raise _InterpreterError(_("could not be queried"))
-    return found
 
 
 def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -> Finding:

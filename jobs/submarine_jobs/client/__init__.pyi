@@ -12,6 +12,7 @@ from .listing import (
     target_of as target_of,
     unknown_jobs as unknown_jobs,
 )
+from .packed_environments import PackedEnvironments as PackedEnvironments
 from .request_ids import (
     RequestChangedError as RequestChangedError,
     RequestPendingError as RequestPendingError,

@@ -17,11 +17,12 @@ from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.cancelling import cancel
 from submarine_jobs.client.views import view_job
 from submarine_jobs.client.waiting import wait_for_end, wait_for_success
-from submarine_jobs.errors import NoAccessError, StorageError
+from submarine_jobs.errors import NoAccessError, StorageError, UsageError
 from submarine_jobs.logs import LogReader, list_attempts, log_key
 from submarine_jobs.model import ONLY_TASK, JobView, chief_of, task_names
 from submarine_jobs.outputs import download_files, list_outputs
 from submarine_runtime.protocol import JobRecord, State, TaskRecord, layout
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.backends import Backend, Handle
@@ -235,6 +236,32 @@ class Job:
         version = save_model(self, name)
         trained_models.record_lineage(self, version.name)
         return version
+
+    def stacks(self, task: str | None = None) -> dict[str, Any]:
+        """Return the stacks of the running programs: ``sentence``, ``waits_for`` and ``groups``.
+
+        Parameters
+        ----------
+        task
+            Name of one task; None: all.
+
+        Raises
+        ------
+        UsageError
+            If no program of the job is running.
+        ClusterError
+            If the job does not answer.
+        """
+        record = self.record()
+        agent = None if record.state.ended else self.agent()
+        if agent is None or record.state is not State.RUNNING:
+            raise UsageError(
+                _("{job} is {state}: its program is not running, so it has no stacks.").format(
+                    job=self.id, state=record.state
+                ),
+                _("submarine show {job} shows the state.").format(job=self.id),
+            )
+        return agent.stacks(task)
 
     def load_model(self, version: str = "", *, confirm: Callable[[str], bool] | None = None) -> Any:
         """Load a saved version, or the final model, with its framework; see docs/models-out.md."""

@@ -13,7 +13,7 @@ from submarine_jobs.display.plain import text
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import printable
-from submarine_runtime.protocol import Failure, JobRecord
+from submarine_runtime.protocol import JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
 _MAX_ITEMS = 50
@@ -71,7 +71,7 @@ def snapshot(record: JobRecord) -> dict[str, Any]:
     if len(tasks) > _MAX_ITEMS:
         tasks = task_rows.notable(record, _MAX_ITEMS)
     if failure is not None:
-        failure = Failure(failure.type, failure.message, failure.frames[-_MAX_ITEMS:], "")
+        failure = replace(failure, frames=failure.frames[-_MAX_ITEMS:], text="")
     bounded = _bounded(replace(record, events=[], failure=failure, tasks=tasks).to_json(), 0)
     assert isinstance(bounded, dict)
     return bounded

@@ -122,11 +122,15 @@ def notes(view: JobView) -> list[tuple[str, str]]:
 
 
 def failing(view: JobView) -> str:
-    """Return the task of the displayed traceback; empty if the job has only one task."""
-    if len(view.record.tasks) < 2:
+    """Return task and rank of the displayed traceback; empty if the job has only one process."""
+    record = view.record
+    rank = record.failure.rank if record.failure is not None else None
+    task = failed_task(record)
+    if task is None or (len(record.tasks) < 2 and rank is None):
         return ""
-    task = failed_task(view.record)
-    return task.task if task is not None else ""
+    if rank is None:
+        return task.task
+    return _("{task}, rank {rank}").format(task=task.task, rank=rank)
 
 
 def resources(record: JobRecord) -> str:

@@ -22,12 +22,14 @@ NEWEST = 8
 #: Kinds of events that are not shown here.
 _HIDDEN = frozenset({"task", "claimed", "shipped", "verdict", "state", "stopping", "yarn_page"})
 #: A warning, and its end.
-_WARNINGS = frozenset({"warning", "synced"})
+_WARNINGS = frozenset({"warning", "synced", "stall", "idle_gpu"})
 _WORDS = {
     "restart": "restart",
     "task_failed": "failed",
     "gang": "gang",
     "warning": "warning",
+    "stall": "stall",
+    "idle_gpu": "idle GPUs",
     "ports": "ports",
     "refused": "refused",
     "coordinator": "coordinator",

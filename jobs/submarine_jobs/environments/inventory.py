@@ -15,7 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 #: Parts of the standard library that are not packed.
@@ -39,6 +39,9 @@ class EnvironmentFile:
         Path on this machine.
     size, modified, mode
         From ``lstat``; ``modified`` in nanoseconds.
+    changed
+        Time of the last change of the file's content or properties, in nanoseconds; a tool that
+        keeps the time of modification cannot set it.
     """
 
     name: str
@@ -46,6 +49,7 @@ class EnvironmentFile:
     size: int
     modified: int
     mode: int
+    changed: int = 0
 
     @property
     def counts(self) -> bool:
@@ -119,14 +123,23 @@ def list_items(layout: InterpreterLayout) -> Iterator[EnvironmentFile]:
                 continue  # a dangling link
             source = target
         if stat.S_ISREG(info.st_mode):
-            yield EnvironmentFile(
-                name, source, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
-            )
+            yield _file(name, source, info)
 
 
 def kernel_items() -> list[EnvironmentFile]:
     """Return all files of the environment of this interpreter."""
+    return environment_items(current_layout())
+
+
+def layout_of(environment: Path) -> InterpreterLayout:
+    """Return the layout of a virtual environment of this interpreter's base."""
     layout = current_layout()
+    packages = environment / "lib" / f"python{layout.version}" / "site-packages"
+    return replace(layout, packages=(packages,), scripts=environment / "bin")
+
+
+def environment_items(layout: InterpreterLayout) -> list[EnvironmentFile]:
+    """Return all files of an environment, with the sources of editable packages."""
     items = {item.name: item for item in list_items(layout)}
     for packages in layout.packages:
         for name, source in editable_sources(packages):
@@ -139,18 +152,30 @@ def _source_items(place: str, name: str, source: Path) -> Iterator[EnvironmentFi
     files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
     for path in files:
         below = f"{name}.py" if path == source else f"{name}/{path.relative_to(source)}"
-        info = path.stat()
-        yield EnvironmentFile(
-            f"{place}/{below}", str(path), info.st_size, info.st_mtime_ns, info.st_mode
-        )
+        yield _file(f"{place}/{below}", str(path), path.stat())
 
 
-def fingerprint(items: list[EnvironmentFile]) -> str:
-    """Return a digest of names, sizes, times and modes, to detect changes without reading files."""
+def _file(name: str, source: str, info: os.stat_result) -> EnvironmentFile:
+    mode = stat.S_IMODE(info.st_mode)
+    return EnvironmentFile(
+        name, source, info.st_size, info.st_mtime_ns, mode, changed=info.st_ctime_ns
+    )
+
+
+def fingerprint(items: list[EnvironmentFile], *, changes: bool = False) -> str:
+    """Return a digest of names, sizes, times and modes, to detect changes without reading files.
+
+    Parameters
+    ----------
+    changes
+        Whether it includes ``changed``, which differs between copies of an environment.
+    """
     digest = hashlib.sha256()
     for item in sorted(items, key=lambda item: item.name):
         if item.counts:
-            digest.update(f"{item.name}\0{item.size}\0{item.modified}\0{item.mode}\n".encode())
+            changed = item.changed if changes else ""
+            text = f"{item.name}\0{item.size}\0{item.modified}\0{item.mode}\0{changed}\n"
+            digest.update(text.encode())
     return digest.hexdigest()
 
 

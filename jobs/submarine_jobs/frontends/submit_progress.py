@@ -13,6 +13,7 @@ from submarine_jobs.text import size
 from submarine_runtime.translation import _, gettext_noop
 
 _WORDS = {
+    "building": gettext_noop("Building the environment"),
     "reading": gettext_noop("Reading this environment"),
     "packing": gettext_noop("Packing this environment"),
     "uploading": gettext_noop("Uploading the environment"),

@@ -38,7 +38,10 @@ from .profile import (
 )
 from .python_environment import (
     ARCHIVE_SUFFIXES as ARCHIVE_SUFFIXES,
+    BUILT_KINDS as BUILT_KINDS,
     ENVIRONMENT_KINDS as ENVIRONMENT_KINDS,
+    PLAIN_KINDS as PLAIN_KINDS,
+    PackedEnvironment as PackedEnvironment,
     PythonEnv as PythonEnv,
     check_image_name as check_image_name,
     parse_python_env as parse_python_env,

@@ -9,6 +9,7 @@ from .declaration import (
 )
 from .job_description import description_words as description_words
 from .option_values import (
+    PYTHON_ENV as PYTHON_ENV,
     TIMEOUT as TIMEOUT,
     count as count,
     format_input as format_input,

@@ -16,7 +16,8 @@ from submarine_jobs.options.role_options import RoleOptions, format_role
 from submarine_jobs.options.roles import TENSORBOARD, TENSORBOARD_LINK
 from submarine_jobs.options.run_options import RunOptions
 from submarine_jobs.options.spark_options import spark_options
-from submarine_jobs.options.spec import COPIED_FIELDS
+from submarine_jobs.options.spec import COPIED_FIELDS, default_stall
+from submarine_runtime.protocol import IdleLimit
 
 _OPTIONS = declared(RunOptions)
 
@@ -71,10 +72,16 @@ def options_of(spec: JobSpec) -> RunOptions:
         quicklinks=links,
         policy=spec.policy,
         allow_failures=spec.allowed_failures or None,
+        stall=spec.stall if spec.stall != _default_stall(spec) else None,
+        idle_gpu=spec.idle_gpu if spec.idle_gpu.seconds else None,
         **spark_options(spec.spark),
         **_sizes(spec),
         **{name: getattr(spec, name) for name in COPIED_FIELDS},
     )
+
+
+def _default_stall(spec: JobSpec) -> IdleLimit:
+    return default_stall(spec.roles, spark=spec.spark is not None)
 
 
 def _sizes(spec: JobSpec) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +17,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import (
     ARCHIVE_SUFFIXES,
     ENVIRONMENT_KINDS,
+    PLAIN_KINDS,
     Localization,
     NamedInput,
     NamedOutput,
@@ -39,7 +41,7 @@ from submarine_jobs.options.stream_words import (
     parse_stream_words,
 )
 from submarine_jobs.outputs import parse_names
-from submarine_runtime.protocol import OVERWRITE
+from submarine_runtime.protocol import IDLE_GPU_ACTIONS, OVERWRITE, STALL_ACTIONS, IdleLimit
 from submarine_runtime.translation import _
 
 MAX_VALUE = 32 * 1024
@@ -473,6 +475,42 @@ def parse_fraction(text: str) -> float:
     return number
 
 
+def _parse_limit(actions: Sequence[str], least: float, text: str) -> IdleLimit:
+    """Parse ``off`` or ``TIME[:ACTION]``; the first action is the default."""
+    time, colon, action = text.strip().partition(":")
+    if time.lower() in ("off", "0"):
+        if colon:
+            raise UsageError(
+                _("{text!r} has an action, but off has none.").format(text=text[:40]),
+                _("Write off alone, or a time."),
+            )
+        return IdleLimit()
+    seconds = parse_duration(time)
+    if seconds < least:
+        raise UsageError(
+            _("{text!r} is too short.").format(text=text[:40]),
+            _("Write at least {least}.").format(least=format_duration(least)),
+        )
+    if colon and action.lower() not in actions:
+        raise UsageError(
+            _("{action!r} is not one of {actions}.").format(
+                action=action[:40], actions=", ".join(actions)
+            ),
+            _("Write for example 10m:{action}.").format(action=actions[-1]),
+        )
+    return IdleLimit(seconds, action.lower() or actions[0])
+
+
+def _format_limit(limit: IdleLimit) -> str:
+    return f"{format_duration(limit.seconds)}:{limit.action}" if limit.seconds else "off"
+
+
+def _complete_limit(actions: Sequence[str], start: str) -> list[str]:
+    time, colon, _unused = start.partition(":")
+    words = [f"{time}:{action}" for action in actions] if colon else ["off"]
+    return [word for word in words if word.startswith(start)]
+
+
 def check_python_env(text: str) -> str:
     """Return a value of ``--python-env`` unchanged; raise UsageError if it is invalid."""
     parse_python_env(text)
@@ -480,7 +518,7 @@ def check_python_env(text: str) -> str:
 
 
 def _complete_python_env(start: str) -> list[str]:
-    kinds = (kind if kind in ("auto", "host") else f"{kind}:" for kind in ENVIRONMENT_KINDS)
+    kinds = (kind if kind in PLAIN_KINDS else f"{kind}:" for kind in ENVIRONMENT_KINDS)
     return [kind for kind in kinds if kind.startswith(start)]
 
 
@@ -570,6 +608,20 @@ KEEP = ValueType("pattern", _parse_keep, prefix=True)
 INTERFACE = ValueType("interface", _check_interface, prefix=True)
 COMMAND = ValueType("command", _check_command, prefix=True)
 ARGUMENTS = ValueType("arguments", split_args, shlex.join)
+STALL = ValueType(
+    "limit",
+    partial(_parse_limit, STALL_ACTIONS, 10.0),
+    _format_limit,
+    complete=partial(_complete_limit, STALL_ACTIONS),
+    prefix=True,
+)
+IDLE_GPU = ValueType(
+    "limit",
+    partial(_parse_limit, IDLE_GPU_ACTIONS, 10.0),
+    _format_limit,
+    complete=partial(_complete_limit, IDLE_GPU_ACTIONS),
+    prefix=True,
+)
 PYTHON_ENV = ValueType("env", check_python_env, complete=_complete_python_env)
 ENV = ValueType("variable", parse_env, lambda pair: format_pair(*pair))
 SECRET = ValueType("secret", parse_secret, lambda pair: format_secret(*pair))

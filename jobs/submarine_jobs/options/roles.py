@@ -17,7 +17,7 @@ from submarine_jobs.model import (
 )
 from submarine_jobs.options.role_options import RoleOptions, merge_roles
 from submarine_jobs.options.run_options import RunOptions
-from submarine_runtime.frameworks import setting_of
+from submarine_runtime.frameworks import process_count, setting_of
 
 TENSORBOARD = "tensorboard"
 #: Roles that serve other roles; they are no job without them.
@@ -26,6 +26,8 @@ TENSORBOARD_HISTORY = "submarine:tensorboard --history"
 #: Link to the TensorBoard of the job. Port 0 is replaced by the first port of the task.
 TENSORBOARD_LINK = ("TensorBoard", "http://tensorboard-0:0/")
 _BOARD_MEMORY = 1024
+#: MiB for each process of PyTorch in a container after the first, if no memory is requested.
+_FURTHER_MEMORY = 1536
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,13 @@ class RoleContext:
         The resolved framework, never ``auto``.
     python
         Interpreter of the environment ``host``.
+    own_launcher
+        A library of the program starts one process for each device of a single task.
     """
 
     framework: str
     python: str
+    own_launcher: bool = False
 
 
 def requested_roles(options: RunOptions) -> tuple[RoleOptions, ...]:
@@ -99,7 +104,7 @@ def _role(
     return Role(
         name=asked.name,
         instances=asked.count,
-        resources=_size(asked, options, works=settled == "tracked"),
+        resources=_size(asked, options, around, works=settled == "tracked"),
         command=command,
         env=dict(asked.env),
         kind=settled,
@@ -125,8 +130,13 @@ def _kind(name: str, framework: str) -> str:
     return usual
 
 
-def _size(asked: RoleOptions, options: RunOptions, *, works: bool) -> Resources:
-    """Return the role's size, else the job's, else the workers'; GPUs for tracked roles only."""
+def _size(
+    asked: RoleOptions, options: RunOptions, around: RoleContext, *, works: bool
+) -> Resources:
+    """Return the role's size, else the job's, else the workers'; GPUs for tracked roles only.
+
+    Without any, the memory suffices for the processes of PyTorch that the container has.
+    """
     base = Resources(memory=_BOARD_MEMORY) if asked.name == TENSORBOARD else Resources()
     workers = options.role("worker") or RoleOptions("worker")
     job = (options.memory, options.vcores, options.gpus)
@@ -137,11 +147,26 @@ def _size(asked: RoleOptions, options: RunOptions, *, works: bool) -> Resources:
         job, like = (job if works else (None, None, None)), (None, None, None)
     if not works or asked.name == TENSORBOARD:
         job, like = (*job[:2], None), (*like[:2], None)
-    found = zip(own, job, like, (base.memory, base.vcores, base.gpus), strict=True)
+    found = zip(own, job, like, (None, base.vcores, base.gpus), strict=True)
     memory, vcores, gpus = (
-        next(amount for amount in amounts if amount is not None) for amounts in found
+        next((amount for amount in amounts if amount is not None), None) for amounts in found
     )
+    assert vcores is not None
+    assert gpus is not None
+    if memory is None:
+        memory = base.memory
+        if works and around.framework == "pytorch":
+            memory += _FURTHER_MEMORY * (_processes(asked, options, around, gpus) - 1)
     return Resources(memory, vcores, gpus)
+
+
+def _processes(asked: RoleOptions, options: RunOptions, around: RoleContext, gpus: int) -> int:
+    """Return the number of processes that train in one container."""
+    tasks = sum(role.count for role in requested_roles(options) if role.name != TENSORBOARD)
+    requested = asked.processes or options.processes or 0
+    if around.own_launcher and tasks == 1 and not requested:
+        return max(1, gpus)
+    return process_count(around.framework, requested, gpus, gang=tasks > 1)
 
 
 def _environment(asked: RoleOptions) -> tuple[str | None, str | None]:

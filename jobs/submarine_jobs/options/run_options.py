@@ -29,6 +29,7 @@ from submarine_jobs.options.option_values import (
     ENV,
     FILE,
     FRACTION,
+    IDLE_GPU,
     INPUT,
     INTERFACE,
     KEEP,
@@ -41,6 +42,7 @@ from submarine_jobs.options.option_values import (
     SAVE_OUTPUT,
     SECRET,
     SHARE,
+    STALL,
     TIMEOUT,
     WITH,
     choice,
@@ -49,7 +51,12 @@ from submarine_jobs.options.option_values import (
 )
 from submarine_jobs.options.role_options import RESOURCES, ROLE_OPTIONS, RoleOptions
 from submarine_runtime.frameworks import KNOWN
-from submarine_runtime.protocol import GPU_TOPOLOGIES, RESTORE_POLICIES, SUCCESS_POLICIES
+from submarine_runtime.protocol import (
+    GPU_TOPOLOGIES,
+    RESTORE_POLICIES,
+    SUCCESS_POLICIES,
+    IdleLimit,
+)
 from submarine_runtime.translation import _, gettext_noop
 
 #: Values of ``--type``.
@@ -58,6 +65,8 @@ TYPES = ("program", SPARK)
 #: Keys of ``--conf`` with this prefix are Spark's, and no settings of the profile.
 SPARK_PREFIX = "spark."
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
+#: Other words for ``any``: other systems have them, and their programs share no training.
+SEPARATE_FRAMEWORKS = ("caffe", "sklearn", "theano")
 _MAX_NAME = 128
 
 
@@ -103,11 +112,11 @@ class RunOptions:
     )
     framework: str = option(
         "--framework",
-        choice(FRAMEWORKS, ignore_case=True),
+        choice((*FRAMEWORKS, *SEPARATE_FRAMEWORKS), ignore_case=True),
         metavar="NAME",
         default="auto",
         help=_("Framework to set up: {frameworks} [auto: by the imports].").format(
-            frameworks=", ".join(FRAMEWORKS)
+            frameworks=", ".join((*FRAMEWORKS, *SEPARATE_FRAMEWORKS))
         ),
     )
     type: str = option(
@@ -136,7 +145,7 @@ class RunOptions:
         MEMORY,
         metavar="SIZE",
         heading="Size",
-        help="A task's memory: 8G, 512M, 8192 (MiB) [2G].",
+        help="A task's memory: 8G, 512M, 8192 (MiB) [2G; PyTorch: 1.5G more per process].",
     )
     vcores: int | None = option(
         "--vcores",
@@ -213,6 +222,19 @@ class RunOptions:
         DURATION,
         metavar="TIME",
         help="Time without a heartbeat after which a task is lost [25s].",
+    )
+    stall: IdleLimit | None = option(  # noqa: RUF009 - a declaration
+        "--stall",
+        STALL,
+        metavar="TIME[:ACTION]",
+        help="Time without log, progress, CPU or GPU use of a rank; ACTION is warn or restart; "
+        "off [10m:warn].",
+    )
+    idle_gpu: IdleLimit | None = option(  # noqa: RUF009 - as above
+        "--idle-gpu",
+        IDLE_GPU,
+        metavar="TIME[:ACTION]",
+        help="Time in which all GPUs of the job are idle; ACTION is warn or end [off].",
     )
     inputs: tuple[NamedInput, ...] = option_list(
         "--input",
@@ -302,7 +324,8 @@ class RunOptions:
         PYTHON_ENV,
         metavar="ENV",
         heading="Environment",
-        help="Python on the nodes: host, path:DIR, auto, archive:URI or docker:IMAGE [host].",
+        help="Python on the nodes: host, path:DIR, auto, conda:NAME, requirements:FILE, uv:LOCK, "
+        "pyproject[:DIR], archive:URI, shared:URI or docker:IMAGE [host].",
     )
     docker_image: str | None = option("--docker_image", metavar="IMAGE", help="Image of all tasks.")
     env: Mapping[str, str] = option_pairs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Protocol
@@ -11,6 +12,8 @@ from submarine_jobs import checks, inputs
 from submarine_jobs.config import python_of
 from submarine_jobs.errors import UsageError, no_cluster
 from submarine_jobs.model import (
+    KERNEL_ROLE,
+    NOTEBOOK_ROLE,
     JobSpec,
     Localization,
     Profile,
@@ -30,20 +33,30 @@ from submarine_jobs.options.roles import (
     needs_program,
     spec_roles,
 )
-from submarine_jobs.options.run_options import SPARK, RunOptions, check_name
+from submarine_jobs.options.run_options import (
+    SEPARATE_FRAMEWORKS,
+    SPARK,
+    RunOptions,
+    check_name,
+)
 from submarine_jobs.options.spark_options import check_spark, spark_request
 from submarine_runtime.frameworks import (
     NOT_COLLECTIVE_ROLES,
-    framework_of,
+    deciding_import,
+    framework_projects,
     role_error_of,
     setting_of,
 )
+from submarine_runtime.protocol import IdleLimit
 from submarine_runtime.translation import _
 
+#: Roles whose program waits for a user.
+_WAITING_ROLES = frozenset({KERNEL_ROLE, NOTEBOOK_ROLE})
 #: Fields of the spec that also depend on the profile, the program, or another option.
 _COMPUTED = {
     *("name", "backend", "queue", "roles", "program", "framework", "python_env", "docker_image"),
-    *("localization", "quicklinks", "policy", "spark"),
+    "framework_reason",
+    *("localization", "quicklinks", "policy", "spark", "stall", "idle_gpu"),
 }
 _SPEC_FIELDS = {item.name for item in fields(JobSpec)}
 #: Options with the name of another field of the spec; it has their value.
@@ -129,9 +142,11 @@ def spec_from_options(
         raise UsageError(_("There is no program to run."), _("Name one: submarine run train.py."))
     if bundle is not None:
         _check_overlap(options, bundle)
-    framework = _framework(options, bundle if runs_program else None)
     python_env, python, image = _environment(options, profile)
-    roles = spec_roles(options, RoleContext(framework, profile.python), program=bundle is not None)
+    framework, reason = _framework(options, bundle if runs_program else None, image, python)
+    own_launcher = _own_launcher(framework, bundle if runs_program else None)
+    around = RoleContext(framework, profile.python, own_launcher)
+    roles = spec_roles(options, around, program=bundle is not None)
     _check_framework(framework, roles)
     if options.require_collective:
         _check_collective(framework, roles)
@@ -143,6 +158,7 @@ def spec_from_options(
         roles=roles,
         program=bundle.program if bundle is not None and runs_program else None,
         framework=framework,
+        framework_reason=reason,
         python_env=python_env,
         python=python,
         localization=(*options.localization, *options.files),
@@ -152,25 +168,64 @@ def spec_from_options(
         policy=options.policy or ("fraction" if options.allow_failures is not None else None),
         allowed_failures=options.allow_failures or 0.0,
         docker_image=image,
-        own_launcher=_own_launcher(framework, bundle if runs_program else None),
+        own_launcher=own_launcher,
+        checkpoint_links=_checkpoint_links(bundle if runs_program else None),
         spark=spark_request(options),
+        stall=options.stall or default_stall(roles, spark=options.type == SPARK),
+        idle_gpu=options.idle_gpu or IdleLimit(),
         **{name: getattr(options, name) for name in COPIED_FIELDS},
     )
     spec = fill_spec(resolve_roles(spec))
+    if spec.idle_gpu.seconds and not any(role.resources.gpus for role in spec.roles):
+        raise UsageError(
+            _("--idle-gpu needs a job with GPUs, and no role of this one requests any."),
+            _("Request GPUs with --gpu N, or leave --idle-gpu out."),
+        )
     _check_shards(spec)
     _check_streams(spec)
     return spec
 
 
-def _framework(options: RunOptions, bundle: Program | None) -> str:
-    """Return the framework; ``auto`` is resolved by the imports of the program."""
+def default_stall(roles: Sequence[Role], *, spark: bool) -> IdleLimit:
+    """Return the default of ``--stall``: off where a program waits for a user or for executors."""
+    waits = spark or any(role.name in _WAITING_ROLES for role in roles)
+    return IdleLimit() if waits else IdleLimit(600.0)
+
+
+def _framework(
+    options: RunOptions, bundle: Program | None, image: str | None, python: str
+) -> tuple[str, str]:
+    """Return the framework and the reason; ``auto`` is resolved by the imports of the program.
+
+    A library that chooses none may require one in the job's environment.
+    """
     if options.framework != "auto":
-        return options.framework
+        return ("any" if options.framework in SEPARATE_FRAMEWORKS else options.framework), ""
     if options.type == SPARK:
-        return "any"  # Spark distributes the work; a library that the program imports does not.
+        return "any", ""  # Spark distributes the work; a library of the program does not.
     if bundle is None:
-        return "auto"  # The framework of a command is unknown.
-    return framework_of(checks.imported_modules(bundle.files))
+        return "auto", ""  # The framework of a command is unknown.
+    modules = checks.imported_modules(bundle.files)
+    framework, module = deciding_import(modules)
+    if module:
+        return framework, _("the program imports {module}").format(module=module)
+    own = {name.split("/")[0].removesuffix(".py") for name in bundle.files}
+    others = modules - own - sys.stdlib_module_names - {"submarine_data", "submarine_runtime"}
+    if image is not None or not others:
+        return framework, ""
+    projects = framework_projects()
+    try:
+        required = checks.required_projects(python, others, list(projects))
+    except checks.InterpreterError as error:
+        return framework, _(
+            "the requirements of the imports were not read: {python} {error}"
+        ).format(python=python, error=error)
+    for project, found in projects.items():
+        if project in required:
+            return found, _("the program imports {module}, which requires {project}").format(
+                module=required[project], project=project
+            )
+    return framework, ""
 
 
 def _check_collective(framework: str, roles: Sequence[Role]) -> None:
@@ -202,6 +257,11 @@ def _own_launcher(framework: str, bundle: Program | None) -> bool:
     if bundle is None or framework != "pytorch":
         return False
     return checks.has_own_launcher(bundle.files)
+
+
+def _checkpoint_links(bundle: Program | None) -> tuple[str, ...]:
+    """Return the directories of a library's checkpoints that are kept."""
+    return checks.checkpoint_links(bundle.files) if bundle is not None else ()
 
 
 def _check_framework(framework: str, roles: Sequence[Role]) -> None:

@@ -3,6 +3,7 @@ from .base import (
     PRIVATE_FILE as PRIVATE_FILE,
     SHARED_FILE as SHARED_FILE,
     Acl as Acl,
+    Entry as Entry,
     Storage as Storage,
 )
 from .encryption_zones import (

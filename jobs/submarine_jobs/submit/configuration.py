@@ -14,7 +14,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
-from submarine_jobs.model import JobSpec, NamedOutput, Sharing, resolve_roles
+from submarine_jobs.model import JobSpec, NamedOutput, PackedEnvironment, Sharing, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_jobs.text import size as size_words
 from submarine_runtime.frameworks import policy_of, setting_of
@@ -114,6 +114,7 @@ def first_record(
             **({"type": "spark"} if spec.spark is not None else {}),
         },
         notes=[
+            *framework_notes(spec),
             *notes_of(spec, directory.storage),
             *input_notes,
             *_sharing_notes(spec, directory),
@@ -129,6 +130,18 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
         for name, uri in paths.items()
         if uri
         and (name in spec.passed_on if name == "saved_model_path" else not storage.path_of(uri))
+    ]
+
+
+def framework_notes(spec: JobSpec) -> list[str]:
+    """Return a note on a framework that Submarine has chosen for several processes or devices."""
+    several = any(role.resources.gpus or role.processes > 1 for role in spec.roles)
+    if not spec.framework_reason or not (several or spec.task_count > 1):
+        return []
+    return [
+        _("The framework is {framework}, because {reason}.").format(
+            framework=spec.framework, reason=spec.framework_reason
+        )
     ]
 
 
@@ -221,7 +234,7 @@ def make_submission(
     python: str,
     runtime_zip: str,
     reached: StorePaths,
-    environments: dict[str, str],
+    environments: Mapping[str, PackedEnvironment],
     hdfs_wait: float | None = None,
     port_range: str = "",
     on_step: Callable[[str], None] | None = None,

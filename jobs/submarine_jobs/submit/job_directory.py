@@ -21,8 +21,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from submarine_jobs.access import JobDirectory
+from submarine_jobs.environments import environment_names
 from submarine_jobs.errors import ClusterError, StorageError
-from submarine_jobs.model import JobSpec, Profile, Sharing
+from submarine_jobs.model import JobSpec, PackedEnvironment, Profile, Sharing
 from submarine_jobs.storage import PRIVATE_FILE, Storage, share_directory
 from submarine_jobs.submit.runtime_zip import data_zip, forget_runtime_zip, runtime_zip
 from submarine_runtime.protocol import layout
@@ -71,7 +72,7 @@ def published_intent(
     user: str,
     backend: str,
     created: float,
-    environments: Mapping[str, str],
+    environments: Mapping[str, PackedEnvironment],
 ) -> Iterator[str]:
     """Create the job directory, publish the intent, and renew it inside the ``with`` block.
 
@@ -86,7 +87,7 @@ def published_intent(
     created
         When the submission began.
     environments
-        Role -> URL of its packed Python environment.
+        Role -> its packed Python environment.
 
     Yields
     ------
@@ -111,7 +112,7 @@ def published_intent(
         "workflow": spec.workflow,
         "workflow_run": spec.workflow_run,
         "workflow_node": spec.workflow_node,
-        "environments": sorted({url.rpartition("/")[2] for url in environments.values()}),
+        "environments": environment_names(environments),
         "host": socket.gethostname(),
         "pid": os.getpid(),
     }

@@ -37,15 +37,24 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 #: Directories with files that the agent copies beside the program: their byte code is not used.
 _COPIED = ("launcher", "shims", "values")
-#: Modules that few jobs load, or a job at its end, are compiled there (10 ms each): byte code is
-#: most of the zip.
+#: Modules that few jobs load, or a job at its end or beside its program, are compiled there (2 to
+#: 10 ms each): byte code is most of the zip.
 _SOURCE_ONLY = frozenset(
     f"submarine_runtime/{name}.py"
     for name in (
         *("publication", "agent/outputs/streams", "agent/outputs/task_outputs"),
+        *("agent/measurement/event_files", "agent/measurement/log_scalars"),
+        *("agent/measurement/scalar_files", "agent/measurement/training_scalars"),
         *("agent/preparation/python_environment", "agent/program/input_streams"),
+        *("agent/program/first_failure", "coordinator/placement/image_failure"),
+        *("frameworks/lost_peers", "yarn/page_html", "yarn/page_text"),
         *("coordinator/job_directory/job_outputs", "tensorboards/role"),
-        *("yarn/digest", "yarn/unregistration"),
+        *("yarn/digest", "yarn/unregistration", "protocol/environment_layers"),
+        *("agent/measurement/activity", "agent/single_task/idleness", "stacks/capture"),
+        *("agent/sync/chief_checkpoints", "coordinator/machine/stalls", "stacks/folding"),
+        *("coordinator/server/stack_collector", "frameworks/helpers/rendezvous"),
+        "tensorboards/job_files",
+        *("restore_points/survey", "restore_points/union", "snapshots/versions"),
     )
 )
 _COMMENT = re.compile(rb"^ *#.*$", re.MULTILINE)

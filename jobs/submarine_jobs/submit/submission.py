@@ -23,7 +23,7 @@ from submarine_jobs.access import JobDirectory, JobHandle, create_secret
 from submarine_jobs.backends import Backend, Handle, Plan, Submission
 from submarine_jobs.checks import uses_data
 from submarine_jobs.config import hdfs_wait
-from submarine_jobs.environments import Progress, provide_archive, remove_unused
+from submarine_jobs.environments import Progress, provide_environment, remove_unused
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
@@ -33,7 +33,7 @@ from submarine_jobs.errors import (
     with_job,
 )
 from submarine_jobs.inputs import copy_sources
-from submarine_jobs.model import Sharing, parse_python_env
+from submarine_jobs.model import PackedEnvironment, Sharing, parse_python_env
 from submarine_jobs.storage import Storage, mark_modifiers
 from submarine_jobs.submit.configuration import first_record, input_notes, make_submission
 from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
@@ -250,7 +250,7 @@ class _Submit(Generic[JobT]):
         intent: str,
         runtime_path: str,
         data_path: str | None,
-        environments: dict[str, str],
+        environments: dict[str, PackedEnvironment],
     ) -> JobT:
         """Submit the job to its backend; the directory is complete."""
         uploaded = time.time()
@@ -295,26 +295,10 @@ class _Submit(Generic[JobT]):
             with suppress(SubmarineError, OSError):  # removal is retried by a later submission
                 state_dir = self.session.profile.state_dir
                 cache = f"{self.root}/{layout.RUNTIME_CACHE}"
-                remove_unused(self.storage, cache, state_dir, self._environments_in_use)
+                remove_unused(
+                    self.storage, cache, state_dir, lambda: environments_in_use(self.backend)
+                )
         return job
-
-    def _environments_in_use(self) -> set[str] | None:
-        """Return the names of the environments of unfinished jobs; None if they are not known."""
-        jobs = self.backend.active_jobs()
-        if jobs is None or len(jobs) > MAX_ACTIVE:
-            return None
-        found: set[str] = set()
-        for job_id in jobs:
-            if not layout.is_job_id(job_id):
-                continue
-            other = JobDirectory(self.storage, layout.job_directory(self.root, job_id))
-            intent = other.read_json(layout.INTENT)
-            if isinstance(intent, dict):
-                names = intent.get("environments")
-                if not isinstance(names, list):
-                    return None
-                found.update(map(str, names))
-        return found
 
     def _submit_to_backend(self, submission: Submission, job: JobT) -> Handle:
         try:
@@ -374,6 +358,27 @@ class _Submit(Generic[JobT]):
         self.session.store.put(entry)
 
 
+def environments_in_use(backend: Backend) -> set[str] | None:
+    """Return the names of the environments of unfinished jobs; None if they are not known."""
+    if backend.name == "local":
+        return set()  # Its jobs use the environments of this machine as they are.
+    jobs = backend.active_jobs()
+    if jobs is None or len(jobs) > MAX_ACTIVE:
+        return None
+    storage, root = backend.job_root()
+    found: set[str] = set()
+    for job_id in jobs:
+        if not layout.is_job_id(job_id):
+            continue
+        intent = JobDirectory(storage, layout.job_directory(root, job_id)).read_json(layout.INTENT)
+        if isinstance(intent, dict):
+            names = intent.get("environments")
+            if not isinstance(names, list):
+                return None
+            found.update(map(str, names))
+    return found
+
+
 class ClientEvents:
     """The events that the client writes during a submission, in order."""
 
@@ -418,8 +423,8 @@ def _python_files(bundle: bytes | None) -> dict[str, bytes]:
 
 def provide_environments(
     spec: JobSpec, storage: Storage, root: str, state_dir: Path, progress: Progress | None = None
-) -> dict[str, str]:
-    """Return role -> URL of the packed Python environment, for the roles that have one.
+) -> dict[str, PackedEnvironment]:
+    """Return role -> packed Python environment, for the roles that have one.
 
     Parameters
     ----------
@@ -433,16 +438,20 @@ def provide_environments(
     """
     if spec.backend == "local":  # local processes use the environment of this machine
         return {}
-    found: dict[str, str] = {}
-    urls: dict[str, str] = {}
+    found: dict[str, PackedEnvironment] = {}
+    packed: dict[str, PackedEnvironment] = {}
     for role in spec.roles:
         text = role.python_env or spec.python_env
         env = parse_python_env(text)
         if not env.packed:
             continue
-        if text not in urls:
+        if text not in packed:
             report = progress or (lambda what, done, total: None)
-            provided = provide_archive(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, report)
-            urls[text] = provided.url if provided else ""
-        found[role.name] = urls[text]
+            cache = f"{root}/{RUNTIME_CACHE}"
+            # YARN unpacks the archives of a Spark job, without the agent.
+            whole = spec.spark is not None
+            provided = provide_environment(env, storage, cache, state_dir, report, whole=whole)
+            assert provided is not None
+            packed[text] = provided.files
+        found[role.name] = packed[text]
     return found

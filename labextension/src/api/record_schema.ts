@@ -167,12 +167,21 @@ export interface IEvent {
 
 /**
  * The exception that ended a program; the innermost frame is the last, as Python prints it.
+ *
+ * Parameters
+ * ----------
+ * time
+ *     When it was raised, in seconds since the epoch by the clock of its node; None: unknown.
+ * rank
+ *     Rank of the process; None if the job has only one.
  */
 export interface IFailure {
   type: string;
   message: string;
   frames: ITracebackFrame[];
   text: string;
+  time: number | null;
+  rank: number | null;
 }
 
 /**

@@ -185,7 +185,9 @@ function readFailure(value: unknown): IFailure | null {
     type,
     message: asText(source['message']),
     frames: asList(source['frames'], readFrame),
-    text: asText(source['text'])
+    text: asText(source['text']),
+    time: asNumber(source['time']),
+    rank: asInteger(source['rank'])
   };
 }
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+from shutil import rmtree
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime.agent import outputs, program
+from submarine_runtime import restore_points, stacks
+from submarine_runtime.agent import measurement, outputs, program, sync
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
     Ending,
@@ -26,20 +29,36 @@ from submarine_runtime.agent.program import (
     start_program,
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
-from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
+from submarine_runtime.agent.sync import SyncThread
 from submarine_runtime.frameworks import (
     EVALUATOR,
+    NOT_COLLECTIVE_ROLES,
     collective_tasks,
     first_rank,
     must_join,
     setting_of,
+    world_size,
 )
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
-from submarine_runtime.protocol import AgentConfig, EndReason, Member, chief_of, layout
+from submarine_runtime.protocol import (
+    AgentConfig,
+    EndReason,
+    IdleLimit,
+    Member,
+    chief_of,
+    layout,
+)
 from submarine_runtime.record import Status
 from submarine_runtime.snapshots import restore, restore_chosen
-from submarine_runtime.storage import DamagedError, NotFoundError, Scratch, Store, StoreError
+from submarine_runtime.storage import (
+    DamagedError,
+    NotFoundError,
+    Scratch,
+    Store,
+    StoreError,
+    retry,
+)
 from submarine_runtime.translation import _
 
 
@@ -60,6 +79,8 @@ class Attempt:
         Called once, when the program has used the port of its gang's rendezvous.
     report
         See ``SyncThread``.
+    on_idle
+        Called when a limit of ``--stall`` or ``--idle-gpu`` is exceeded; see ``Activity``.
 
     Attributes
     ----------
@@ -84,6 +105,7 @@ class Attempt:
         devices: Sequence[str],
         on_rendezvous: Callable[[], None] = lambda: None,
         report: Callable[[dict[str, Any]], None] | None = None,
+        on_idle: Callable[[str, float], None] = lambda what, seconds: None,
     ) -> None:
         self.config = config
         self.port_use: PortUse | None = None
@@ -101,6 +123,7 @@ class Attempt:
         self._fenced = self._syncing_began = self._synced = False
         self._lock = threading.Lock()
         self.network = ""
+        self._labels: list[str] = []
         self.started: float | None = None
         epoch, attempt = config.epoch, config.attempt
         directory = layout.log_directory(self.task, epoch, attempt)
@@ -113,9 +136,9 @@ class Attempt:
         )
         self.shippers: list[LogShipper] = [*self.log_shippers.values(), self.samples]
         #: Copies the chief's checkpoints to the directory of an evaluator.
-        self.copies: ChiefCheckpoints | None = None
+        self.copies: sync.ChiefCheckpoints | None = None
         if config.role == EVALUATOR and self.chief != self.task:
-            self.copies = ChiefCheckpoints(
+            self.copies = sync.ChiefCheckpoints(
                 store,
                 scratch.outputs[layout.CHECKPOINTS],
                 self.chief,
@@ -123,6 +146,9 @@ class Attempt:
                 config.save_grace,
                 status.event,
             )
+        #: Files in the checkpoint directory that are not this task's own.
+        self._others = sync.OtherTasksFiles(scratch.outputs[layout.CHECKPOINTS])
+        self.holds = self._others.holds if self.copies is None else self.copies.holds
         #: The directories of ``--save-output``; None without this option.
         self.outputs: outputs.TaskOutputs | None = None
         if config.publish:
@@ -136,6 +162,8 @@ class Attempt:
                 scratch,
                 lambda kind, detail, data: status.event(kind, detail, data=data),
             )
+        self._on_idle = on_idle
+        self._activity: measurement.Activity | None = None
         self._syncing = SyncThread(
             store,
             scratch,
@@ -146,7 +174,8 @@ class Attempt:
             lambda kind, detail, data: status.event(kind, detail, data=data),
             chief=self.chief == self.task,
             tensorboard_clients=status.tensorboard_clients,
-            copies=self.copies,
+            copies=self.copies or self._others,
+            world=world_size(collective_tasks(members)),
             report=report,
             is_running=self._program_is_running,
             streams=self.streams,
@@ -160,6 +189,41 @@ class Attempt:
         signalled = program.sent(signal.SIGTERM) or program.sent(signal.SIGKILL)
         return not signalled and program.poll() is None
 
+    def _new_activity(self) -> measurement.Activity | None:
+        """Return what detects idleness; None if there is no limit for this task.
+
+        Servers and evaluators wait for other tasks.
+        """
+        config = self.config
+        trains = config.task_role.kind == "tracked" and config.role not in NOT_COLLECTIVE_ROLES
+        stall = config.spec.stall if trains else IdleLimit()
+        if not stall.seconds and not config.spec.idle_gpu.seconds:
+            return None
+        return measurement.Activity(
+            stall, config.spec.idle_gpu, self._on_idle, self._rank_processes
+        )
+
+    def _rank_processes(self, members: Sequence[int]) -> dict[int, int]:
+        found = stacks.rank_processes(self._scratch.root, members)
+        return {process.number: process.pid for process in found}
+
+    def stacks(self) -> list[dict[str, Any]]:
+        """Return the stacks of the program's processes; see ``stacks.report``."""
+        program = self._program
+        if program is None or program.poll() is not None:
+            return []
+        entries = stacks.take(program.pid, self._scratch.root, self._scratch.program)
+        quiet = self._activity.quiet() if self._activity is not None else {}
+        member = next((one for one in self._members if one.task == self.task), None)
+        collective = collective_tasks(self._members)
+        several = member is not None and world_size(collective) > 1
+        first = first_rank(member, collective) if several and member is not None else None
+        for entry in entries:
+            entry["task"] = self.task
+            entry["rank"] = None if first is None else first + entry["process"]
+            entry["quiet"] = round(quiet.get(entry["process"], 0.0), 1)
+        return entries
+
     @property
     def prefix(self) -> str:
         """Path of the outputs in the job directory."""
@@ -169,11 +233,15 @@ class Attempt:
     @property
     def first_rank(self) -> int | None:
         """Rank of the first process, if the values of every rank are returned."""
-        if not self.config.spec.return_all_ranks:
-            return None
+        return self._rank(alone=True) if self.config.spec.return_all_ranks else None
+
+    def _rank(self, *, alone: bool = False) -> int | None:
+        """Return the rank of the first process; None if there is one in all, unless ``alone``."""
         collective = collective_tasks(self._members)
         member = next((one for one in self._members if one.task == self.task), None)
-        return first_rank(member, collective) if member is not None else None
+        if member is None or (world_size(collective) < 2 and not alone):
+            return None
+        return first_rank(member, collective)
 
     @property
     def pid(self) -> int:
@@ -194,7 +262,14 @@ class Attempt:
             return None
 
         return restore_checkpoints(
-            self._store, self._scratch, config, self.task, order, self._status, self.streams
+            self._store,
+            self._scratch,
+            config,
+            self.task,
+            order,
+            self._status,
+            self.streams,
+            self._others.remember,
         )
 
     def order(self, order: Mapping[str, Any]) -> None:
@@ -212,6 +287,7 @@ class Attempt:
         if isinstance(setup, Ending):
             return setup
         self.network = setup.network
+        self._labels = program.process_labels(setup)
         if setup.hold_ports:
             ports.hold()
         else:
@@ -238,6 +314,7 @@ class Attempt:
             served = setup.rendezvous == "helper"
             address = next(one.address for one in self._members if one.task == self.task)
             self.port_use = PortUse(address, ports.ports[0], served, self._on_rendezvous)
+        rmtree(self._scratch.path("stacks"), ignore_errors=True)  # Of an earlier program.
         streams = self.streams
         failed = streams and streams.start(setup, resources, self._guard)
         failed = failed or start_program(
@@ -276,6 +353,7 @@ class Attempt:
         from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
+        self._activity = self._new_activity()
         streams = self.streams
         requested = end_request
         if streams is not None:
@@ -293,6 +371,9 @@ class Attempt:
                 self._samples,
                 port_messages=words,
                 port_use=self.port_use,
+                labels=self._labels,
+                first_rank=self._rank(),
+                activity=self._activity,
             )
             if streams is not None:
                 ending = streams.ending(ending)
@@ -403,6 +484,7 @@ def restore_checkpoints(
     order: Mapping[str, Any] | None,
     status: Status,
     streams: program.InputStreams | None = None,
+    others: Callable[[Sequence[str]], object] = len,
 ) -> Ending | None:
     """Restore checkpoints; return the ending if they exist and cannot be restored.
 
@@ -410,17 +492,32 @@ def restore_checkpoints(
     ----------
     order
         The coordinator's choice; None: there is no coordinator.
+    others
+        Receives the names of files that are those of other tasks.
     """
     try:
+        if order is None:
+            deadline = time.monotonic() + config.save_grace
+            order, warnings = retry(
+                lambda: restore_points.order_of_single_task(
+                    store, task, config.restore_from, config.checkpoint_path
+                ),
+                deadline,
+                store=store,
+            )
+            for sentence in warnings:
+                status.event("warning", sentence)
         if order is None:
             done = restore(store, scratch, config, task, task)
         else:
             done = restore_chosen(store, scratch, config, task, order)
+        others(done.others)
         if streams is not None:
             streams.resume(done.began)
     except (DamagedError, NotFoundError) as exc:
         detail = _("The restore point could not be restored: {error}.").format(error=exc)
-        return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
+        damaged = getattr(exc, "part", "") or task
+        return Ending(EndReason.LAUNCH_FAILED, detail, unrestored="" if order is None else damaged)
     except (StoreError, OSError) as exc:
         return Ending(
             EndReason.LAUNCH_FAILED,

@@ -7,7 +7,7 @@ restore points are chosen in a separate thread.
 from __future__ import annotations
 
 import json
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from submarine_runtime.coordinator.agent_links import AgentLinks
 from submarine_runtime.coordinator.job_directory import SnapshotSurvey
@@ -21,13 +21,18 @@ from submarine_runtime.coordinator.machine import (
     RequestContainer,
     SendMessage,
     StartTask,
+    TakeStacks,
     restore_query,
 )
 from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.reporter import Reporter
+from submarine_runtime.frameworks import collective_tasks, first_rank
 from submarine_runtime.port import Connection
 from submarine_runtime.protocol import Member, to_json
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.coordinator.server import StackCollector
 
 
 class ActionExecutor:
@@ -43,6 +48,8 @@ class ActionExecutor:
         Chooses restore points.
     reporter
         Writes events and the job record.
+    stack_collector
+        Returns what takes the stacks of tasks.
     """
 
     def __init__(
@@ -52,9 +59,11 @@ class ActionExecutor:
         placement: PlacementThread,
         survey: SnapshotSurvey,
         reporter: Reporter,
+        stack_collector: Callable[[], StackCollector],
     ) -> None:
         self._job, self._links = job, links
         self._placement, self._survey, self._reporter = placement, survey, reporter
+        self._stack_collector = stack_collector
         self._encoded_members: tuple[tuple[Member, ...], str] = ((), "[]")
         self._handlers: dict[type, Callable[[Any, Connection | None], None]] = {
             SendMessage: self._send,
@@ -63,6 +72,7 @@ class ActionExecutor:
             ReleaseContainer: self._release,
             ChooseRestorePoint: self._choose_restore_point,
             RecordEvent: self._record_event,
+            TakeStacks: self._take_stacks,
             FinishJob: self._finish,
         }
 
@@ -110,6 +120,11 @@ class ActionExecutor:
 
     def _record_event(self, action: RecordEvent, sender: Connection | None) -> None:
         self._reporter.record_event(action)
+
+    def _take_stacks(self, action: TakeStacks, sender: Connection | None) -> None:
+        collective = collective_tasks(self._job.members)
+        ranks = {member.task: first_rank(member, collective) for member in collective}
+        self._stack_collector().start(action, ranks, self._job.config.spec.stall.seconds)
 
     def _finish(self, action: FinishJob, sender: Connection | None) -> None:
         self._reporter.update_all()

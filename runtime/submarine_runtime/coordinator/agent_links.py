@@ -18,7 +18,7 @@ from submarine_runtime.suspend import monotonic
 from submarine_runtime.translation import _
 
 #: Types of lines that are events of the state machine.
-_STATE_EVENTS = frozenset({"register", "state", "ports", "left", "snapshot", "synced"})
+_STATE_EVENTS = frozenset({"register", "state", "ports", "left", "snapshot", "synced", "idle"})
 
 
 class AgentLinks:

@@ -182,6 +182,7 @@ class Coordinator:
             SnapshotSurvey(survey_store, inbox.post, config.save_grace),
             LivenessFile(self._directory),
             os.getppid(),
+            self._secret,
         )
         store.on_wait = survey_store.on_wait = wait_reporter(loop.show_storage_wait)
         self._lease = LeaseWatch(store, config.spec.lease, inbox.expire_lease)
@@ -201,6 +202,7 @@ class Coordinator:
             inbox.post,
             self._lease.renew,
             self._tokens.receive,
+            loop.stack_collector,
         )
         server.set_handlers(clients.accept, loop.links.receive, loop.links.closed)
         _handle_signals(loop)

@@ -12,6 +12,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Callable, Mapping
 
+from submarine_runtime.coordinator import server as job_server
 from submarine_runtime.coordinator.action_executor import ActionExecutor
 from submarine_runtime.coordinator.agent_links import AgentLinks
 from submarine_runtime.coordinator.job_directory import SnapshotSurvey
@@ -29,6 +30,7 @@ from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import Reporter
 from submarine_runtime.coordinator.supervision import LivenessFile
+from submarine_runtime.network import client_context
 from submarine_runtime.port import Connection, PortServer
 from submarine_runtime.suspend import SuspendMeter, monotonic
 from submarine_runtime.translation import _
@@ -81,6 +83,8 @@ class EventLoop:
     parent
         Id of the supervisor's process; the loop ends when it is not the parent any more. None: do
         not check.
+    secret
+        ``token`` and ``certificate`` of the job, for requests to the agents.
 
     Attributes
     ----------
@@ -104,12 +108,16 @@ class EventLoop:
         survey: SnapshotSurvey,
         liveness: LivenessFile,
         parent: int | None,
+        secret: Mapping[str, str],
     ) -> None:
         self.job, self.status, self.server, self.inbox = job, status, server, inbox
         self.placement = placement
         self.reporter = Reporter(job, status)
         self.links = AgentLinks(job, status, server, self._handle_agent_event)
-        self._executor = ActionExecutor(job, self.links, placement, survey, self.reporter)
+        self._secret = secret
+        self._executor = ActionExecutor(
+            job, self.links, placement, survey, self.reporter, self.stack_collector
+        )
         self._journal, self._liveness, self._parent = journal, liveness, parent
         self._next_tick = self._next_pending = 0.0
         self._suspended = SuspendMeter()
@@ -126,6 +134,12 @@ class EventLoop:
         if sentence or self._storage_wait:
             self.status.set_record(pending=sentence)
         self._storage_wait = sentence
+
+    def stack_collector(self) -> job_server.StackCollector:
+        """Return what takes the stacks of tasks."""
+        token, context = self._secret["token"], client_context(self._secret["certificate"])
+        endpoints, post = self.links.endpoints, self.inbox.post
+        return job_server.StackCollector(token, context, endpoints, post)
 
     def must_end(self) -> bool:
         """Whether a request to end the job or this coordinator has arrived."""

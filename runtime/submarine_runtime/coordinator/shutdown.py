@@ -9,16 +9,14 @@ from typing import Any, Mapping
 
 from submarine_runtime.coordinator import job_directory
 from submarine_runtime.coordinator.event_loop import EventLoop
-from submarine_runtime.coordinator.job_directory import (
-    EventPublisher,
-    delete_superfluous_snapshots,
-)
+from submarine_runtime.coordinator.job_directory import EventPublisher
 from submarine_runtime.coordinator.machine import ACTIVE, Outcome, restore_query
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, cancel_sentence, layout
 from submarine_runtime.record import complete_record, delete_secrets, final_record
+from submarine_runtime.restore_points import delete_superfluous_snapshots
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
 from submarine_runtime.translation import _

@@ -14,6 +14,7 @@ from submarine_runtime.protocol import Member
 
 IMPORTS = ("jax", "flax", "optax", "haiku", "equinox")
 PRECEDENCE = 3
+PROJECTS = ("jax",)
 PROCESSES = "requested"
 HOLD_PORTS = True
 POLICY = "all"

@@ -6,6 +6,8 @@ A module has the function ``environment(member, members) -> dict``, the variable
 
 ``processes(member, members) -> list[dict]``
     Variables of each process in one container.
+``launch(config, variables) -> dict``
+    Variables that depend on the job, with those of ``environment``.
 ``helpers(member, members) -> list[Helper]``
     Processes beside the program.
 ``policy(roles) -> str``
@@ -36,7 +38,7 @@ from submarine_runtime.translation import _
 #: Words of ``--framework`` with a module of another name. ``auto`` is resolved before the agent
 #: starts for a program, whose imports are known, and remains for a command.
 _OTHER_NAMES = {"auto": "shell", "any": "generic"}
-_NOT_FRAMEWORKS = (*_OTHER_NAMES.values(), "interfaces", "ranks", "registry")
+_NOT_FRAMEWORKS = (*_OTHER_NAMES.values(), "interfaces", "lost_peers", "ranks", "registry")
 #: Words of ``--framework``: each other module of this package is a framework.
 KNOWN = (
     *_OTHER_NAMES,
@@ -53,6 +55,8 @@ KNOWN = (
 #:     Top-level modules that choose the framework when imported, the more specific first.
 #: LATE_IMPORTS
 #:     Modules that choose it if no framework is chosen by its IMPORTS.
+#: PROJECTS
+#:     Installed projects by which a library chooses the framework, if it requires one of them.
 #: PRECEDENCE
 #:     The highest is chosen if a program imports several frameworks: one may use TensorFlow or
 #:     PyTorch only to read its data, Keras on top of any of them, and XGBoost beside anything.
@@ -84,6 +88,7 @@ KNOWN = (
 DEFAULTS: dict[str, Any] = {
     "IMPORTS": (),
     "LATE_IMPORTS": (),
+    "PROJECTS": (),
     "PRECEDENCE": 0,
     "PORTS": 1,
     "HOLD_PORTS": False,
@@ -174,13 +179,25 @@ def setting_of(framework: str, name: str) -> Any:
 
 def framework_of(imports: Iterable[str]) -> str:
     """Return the framework that a program's top-level imports choose; ``any`` if none."""
+    return deciding_import(imports)[0]
+
+
+def deciding_import(imports: Iterable[str]) -> tuple[str, str]:
+    """Return the framework that imports choose, and the import; ``any`` and empty if none."""
     found = set(imports)
     words = sorted(KNOWN, key=lambda word: -int(setting_of(word, "PRECEDENCE")))
     for name in ("IMPORTS", "LATE_IMPORTS"):
         for word in words:
-            if found.intersection(setting_of(word, name)):
-                return word
-    return "any"
+            for module in setting_of(word, name):
+                if module in found:
+                    return word, module
+    return "any", ""
+
+
+def framework_projects() -> dict[str, str]:
+    """Return project -> framework of PROJECTS, the highest PRECEDENCE first."""
+    words = sorted(KNOWN, key=lambda word: -int(setting_of(word, "PRECEDENCE")))
+    return {project: word for word in words for project in setting_of(word, "PROJECTS")}
 
 
 def policy_of(framework: str, roles: Iterable[str]) -> str:
@@ -278,7 +295,10 @@ def setup(config: AgentConfig, member: Member, members: Sequence[Member]) -> Set
     processes: list[dict[str, str]] = [{}]
     helpers: list[Helper] = []
     for module in modules:
-        env.update(module.environment(member, members))
+        made = module.environment(member, members)
+        env.update(made)
+        if hasattr(module, "launch"):
+            env.update(module.launch(config, made))
         if hasattr(module, "processes"):
             processes = module.processes(member, members)
         if hasattr(module, "helpers"):

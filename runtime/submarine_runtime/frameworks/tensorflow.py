@@ -17,6 +17,7 @@ from submarine_runtime.protocol import Member
 
 IMPORTS = ("tensorflow", "tf_keras")
 PRECEDENCE = 1
+PROJECTS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 HOLD_PORTS = True
 POLICY = "chief"
 RENDEZVOUS = "program"

@@ -3,10 +3,11 @@
 ``python launch.py PROGRAM ARGS...`` runs in the root of the bundle. The directory of this file
 holds ``return_names`` (one name a line, if values are returned) and the package that reads and
 writes values. Its parent directory holds ``values.zip`` (the values of ``--with``, if any) and
-``submarine_data.zip`` (a package, if the program imports it), and receives ``failure.json``,
-``result.zip`` and ``returns.txt``. This module leaves no other trace in ``sys.path``, ``__main__``
-or printed tracebacks. The only signal that it handles is SIGQUIT, which
-prints the traceback of every thread to stderr. Standard library only.
+``submarine_data.zip`` (a package, if the program imports it), and receives ``failure.json``
+(``failure-1.json`` from process 1), ``result.zip`` and ``returns.txt``. This module leaves no other
+trace in ``sys.path``, ``__main__`` or printed tracebacks. It handles SIGQUIT, which prints the
+traceback of every thread to stderr, and a free real-time signal, which writes it to a file in
+``stacks`` of the parent directory. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 import types
 
 TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
@@ -42,6 +44,7 @@ def main() -> None:
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)
+    _offer_stacks()
     module = _main_module(path)
     _wait_for_imports()
     _pass_values(module.__dict__)
@@ -72,6 +75,25 @@ def main() -> None:
         sys.excepthook = lambda *_: None  # Python prints nothing more and exits by SIGINT.
         raise ending
     raise SystemExit(1)
+
+
+def _offer_stacks() -> None:
+    """Write the stacks of all threads to a file when the agent sends a signal.
+
+    The name of the file holds what the agent must check before: see ``stacks.capture``.
+    """
+    folder = os.path.join(SCRATCH, "stacks")
+    try:
+        free = range(signal.SIGRTMAX - 3, signal.SIGRTMIN, -1)
+        number = next(one for one in free if signal.getsignal(one) == signal.SIG_DFL)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        temporary = os.path.join(folder, f".{os.getpid()}")
+        opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        faulthandler.register(number, file=opened, all_threads=True)
+        name = f"{PROCESS}-{os.getpid()}-{number}-{opened}"
+        os.rename(temporary, os.path.join(folder, name))
+    except (AttributeError, OSError, StopIteration):
+        pass  # The program runs without: there is no such signal, or the disk is full.
 
 
 def _offer_data() -> None:
@@ -217,6 +239,7 @@ def _write_failure(exc: BaseException, kind: str) -> None:
         import json
         import traceback
 
+        now = time.time()
         tb = _user_frames(exc.__traceback__)
         text = "".join(traceback.format_exception(type(exc), exc, tb))
         if len(text) > MAX_TEXT:
@@ -230,15 +253,17 @@ def _write_failure(exc: BaseException, kind: str) -> None:
             "message": _message(exc),
             "frames": _frames(exc, tb),
             "text": text,
+            "time": now,
         }
         temporary = os.path.join(SCRATCH, f".failure-{os.getpid()}.json")
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(failure, file)
-        target = os.path.join(SCRATCH, "failure.json")
+        own = "failure.json" if PROCESS == "0" else "failure-" + PROCESS + ".json"
+        target = os.path.join(SCRATCH, own)
         try:
             os.link(temporary, target)
         except FileExistsError:
-            pass  # The other processes fail because of the first one, so its failure is kept.
+            pass  # A copy of the process by os.fork has failed before.
         except OSError:  # The file system has no hard links.
             os.replace(temporary, target)
             return

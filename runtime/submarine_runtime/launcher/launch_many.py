@@ -1,17 +1,22 @@
 """Start several processes of one program in one container; copied beside ``launch.py``.
 
-``python launch_many.py ORDERS``, where ORDERS is a JSON file with ``command`` and ``variables``, a
-list with the variables of each process. When one process fails, the others are ended and this
-process ends in the same way. Otherwise it ends with 0 after all processes.
+``python launch_many.py ORDERS``, where ORDERS is a JSON file with ``command``, ``variables`` (a
+list with the variables of each process), ``labels`` (one for each process), ``failures`` (the file
+of each in which it writes its exception) and ``consequence`` (a pattern of ``type: message`` of
+exceptions that follow from the failure of another process). Each line of a process is written at
+once, after its label. When one process fails, the others are ended and this process ends in the
+same way. Otherwise it ends with 0 after all processes. ``exits.json`` beside ORDERS lists the ends.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
@@ -20,6 +25,114 @@ if TYPE_CHECKING:
 
 #: Seconds between SIGTERM and SIGKILL for the remaining processes.
 GRACE = 10.0
+#: Seconds that the others have to report an exception if the first failure is a consequence.
+REPORT = 5.0
+PAUSE = 0.02
+#: A longer line is written in pieces.
+MAX_LINE = 1 << 16
+#: Seconds for output that a process left to its children.
+DRAIN = 1.0
+
+
+class Processes:
+    """All processes of the program, by their numbers.
+
+    Attributes
+    ----------
+    exits
+        Number, status, time and whether this object ended it, of each process that has ended.
+    """
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self.exits: list[dict[str, Any]] = []
+        self._orders = orders
+        self._running: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
+        self._copies: list[threading.Thread] = []
+        self._stopping = False
+
+    def start(self) -> None:
+        """Start all."""
+        lock = threading.Lock()
+        labels = self._orders["labels"]
+        for number, variables in enumerate(self._orders["variables"]):
+            own = {**variables, "SUBMARINE_PROCESS": str(number)}
+            process = subprocess.Popen(
+                self._orders["command"],
+                env={**os.environ, **own},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            self._running[process.pid] = (number, process)
+            label = b"[" + labels[number].encode() + b"] "
+            for source, target in ((process.stdout, 1), (process.stderr, 2)):
+                assert source is not None
+                copy = threading.Thread(
+                    target=copy_lines, args=(source.fileno(), target, label, lock), daemon=True
+                )
+                copy.start()
+                self._copies.append(copy)
+
+    def first_failure(self) -> int:
+        """Wait for the first failure; return its status, or 0 if all processes succeed."""
+        while self._running:
+            status = self._reap(0)
+            if status:
+                return status
+        return 0
+
+    def settle(self) -> None:
+        """Let the process that failed first report its exception, and then exit by itself."""
+        deadline = time.monotonic() + REPORT
+        while self._running and time.monotonic() < deadline and self._only_consequences():
+            self._reap(os.WNOHANG)
+            time.sleep(PAUSE)
+        deadline = time.monotonic() + GRACE
+        while time.monotonic() < deadline and self._cleans_up():
+            self._reap(os.WNOHANG)
+            time.sleep(PAUSE)
+
+    def end(self) -> None:
+        """End the processes that still run, and finish their output."""
+        self._stopping = True
+        for _number, process in self._running.values():
+            process.terminate()
+        deadline = time.monotonic() + GRACE
+        while self._running and time.monotonic() < deadline:
+            self._reap(os.WNOHANG)
+            time.sleep(PAUSE)
+        for _number, process in self._running.values():
+            process.kill()
+        while self._running:
+            self._reap(0)
+        deadline = time.monotonic() + DRAIN
+        for copy in self._copies:
+            copy.join(max(0.0, deadline - time.monotonic()))
+
+    def _only_consequences(self) -> bool:
+        """Return whether all failures so far follow from that of another process."""
+        failures = {n: _failure(name) for n, name in enumerate(self._orders["failures"])}
+        for one in self.exits:
+            if one["status"] not in (0, -signal.SIGABRT) and not failures[one["process"]]:
+                return False
+        pattern = re.compile(self._orders["consequence"], re.IGNORECASE)
+        return all(pattern.search(text) for text in failures.values() if text)
+
+    def _cleans_up(self) -> bool:
+        """Return whether a process that still runs has reported an exception."""
+        names = self._orders["failures"]
+        return any(os.path.exists(names[number]) for number, _ in self._running.values())
+
+    def _reap(self, options: int) -> int:
+        pid, status = os.waitpid(-1, options)
+        entry = self._running.pop(pid, None)
+        if entry is None:
+            return 0  # None has ended, or an orphan of the user's program.
+        number, process = entry
+        process.returncode = code = _code(status)
+        self.exits.append(
+            {"process": number, "status": code, "time": time.time(), "stopped": self._stopping}
+        )
+        return code
 
 
 def main() -> int:
@@ -27,20 +140,55 @@ def main() -> int:
     with open(sys.argv[1], encoding="utf-8") as file:
         orders = json.load(file)
     signal.signal(signal.SIGTERM, _on_sigterm)
-    running: dict[int, subprocess.Popen[bytes]] = {}
+    processes = Processes(orders)
     try:
-        for number, variables in enumerate(orders["variables"]):
-            own = {**variables, "SUBMARINE_PROCESS": str(number)}
-            process = subprocess.Popen(orders["command"], env={**os.environ, **own})
-            running[process.pid] = process
-        status = _first_failure(running)
+        processes.start()
+        status = processes.first_failure()
+        if status:
+            processes.settle()
     except _SigtermInterrupt:
         status = -signal.SIGTERM
-    _end(running)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    processes.end()
+    with open(os.path.join(os.path.dirname(sys.argv[1]), "exits.json"), "w") as file:
+        json.dump(processes.exits, file)
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
+
+
+def copy_lines(source: int, target: int, label: bytes, lock: threading.Lock) -> None:
+    """Copy whole lines to a descriptor, each after the label; a carriage return ends a line too."""
+    rest = b""
+    while True:
+        piece = os.read(source, 1 << 16)
+        if not piece:
+            break
+        # A return may be the first half of the end of a line.
+        lines = (rest + piece).replace(b"\r\n", b"\n").splitlines(keepends=True)
+        rest = b""
+        if lines and (lines[-1][-1:] != b"\n" and len(lines[-1]) < MAX_LINE):
+            rest = lines.pop()
+        _write(target, b"".join(label + line for line in lines), lock)
+    if rest:
+        _write(target, label + rest + (b"" if rest.endswith(b"\r") else b"\n"), lock)
+
+
+def _write(target: int, text: bytes, lock: threading.Lock) -> None:
+    with lock:
+        while text:
+            text = text[os.write(target, text) :]
+
+
+def _failure(path: str) -> str:
+    """Return ``type: message`` of a reported exception; empty: none was reported."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        return "{}: {}".format(found["type"], found["message"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 class _SigtermInterrupt(BaseException):
@@ -50,30 +198,6 @@ class _SigtermInterrupt(BaseException):
 def _on_sigterm(*_: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise _SigtermInterrupt
-
-
-def _first_failure(running: dict[int, subprocess.Popen[bytes]]) -> int:
-    """Return the first nonzero exit status, negative for a signal; 0 if all processes succeed."""
-    while running:
-        pid, status = os.wait()
-        process = running.pop(pid, None)
-        if process is None:
-            continue  # An orphan of the user's program.
-        process.returncode = code = _code(status)
-        if code != 0:
-            return code
-    return 0
-
-
-def _end(running: dict[int, subprocess.Popen[bytes]]) -> None:
-    for process in running.values():
-        process.terminate()
-    deadline = time.monotonic() + GRACE
-    while time.monotonic() < deadline and any(one.poll() is None for one in running.values()):
-        time.sleep(0.02)
-    for process in running.values():
-        process.kill()
-        process.wait()
 
 
 def _code(status: int) -> int:

@@ -111,6 +111,10 @@ class PortRequests(ABC):
             If there is no such tunnel, or it cannot be opened.
         """
 
+    def stacks(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return the stacks of the program's processes; raises as ``log`` does."""
+        raise RefusedError(404)
+
     def accept(self, request: Request) -> None:
         """Handle a request in a thread; refuse it if there are too many threads."""
         if not self._threads.acquire(blocking=False):
@@ -167,6 +171,8 @@ class PortRequests(ABC):
             sock.sendall(response(200, piece.data, "application/octet-stream", offsets))
         elif parts.path == wire.TIMES:
             sock.sendall(response(200, self.times(query), "text/plain"))
+        elif parts.path == wire.STACKS:
+            sock.sendall(response(200, json.dumps(self.stacks(query)).encode()))
         elif parts.path == wire.STREAM:
             self._send_stream(sock, self.stream(query))
         elif parts.path == wire.TUNNEL:

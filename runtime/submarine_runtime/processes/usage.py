@@ -23,7 +23,10 @@ MAX_PARENTS = 4
 
 
 class Process(NamedTuple):
-    """One line of /proc; memory in bytes, cpu in seconds including waited-for children."""
+    """One line of /proc; memory in bytes, cpu in seconds including waited-for children.
+
+    ``runnable``: the main thread uses a CPU or waits for one.
+    """
 
     parent: int
     group: int
@@ -32,6 +35,7 @@ class Process(NamedTuple):
     memory: int
     cpu: float
     zombie: bool
+    runnable: bool = False
 
 
 class Usage(NamedTuple):
@@ -58,6 +62,7 @@ def read_process(pid: int) -> Process | None:
         memory=int(field[21]) * _PAGE,
         cpu=cpu / _TICKS,
         zombie=field[0] in (b"Z", b"X"),
+        runnable=field[0] == b"R",
     )
 
 
@@ -115,15 +120,20 @@ class ProcessTree:
 
     Attributes
     ----------
+    root
+        Process id of the program.
     known
         The processes of the last scan: pid -> start time.
+    members
+        The processes of the last sample.
     peak, cpu_seconds
         Largest memory measured, in MiB, and CPU time used.
     """
 
     def __init__(self, root: int) -> None:
-        self._root = root
+        self.root = root
         self.known: dict[int, int] = {}
+        self.members: dict[int, Process] = {}
         self._next_scan = 0.0
         self._large: list[int] = []
         self._small = 0
@@ -137,7 +147,7 @@ class ProcessTree:
         now = time.monotonic()
         if now >= self._next_scan:
             began = time.thread_time()
-            members = related_processes(self._root)
+            members = related_processes(self.root)
             cost = time.thread_time() - began
             self._next_scan = now + max(1.9, cost / SCAN_SHARE)
             self.known = {pid: process.start for pid, process in members.items()}
@@ -160,7 +170,7 @@ class ProcessTree:
         A new child of a large process is found too, if the kernel lists it.
         """
         total = self._small
-        for pid in [self._root, *self._large][: MAX_PARENTS + 1]:
+        for pid in [self.root, *self._large][: MAX_PARENTS + 1]:
             for child in children(pid):
                 if child not in self.known:
                     process = read_process(child)
@@ -196,6 +206,7 @@ class ProcessTree:
         return most / (1 << 20)
 
     def _remember(self, members: dict[int, Process]) -> None:
+        self.members = members
         by_size = sorted(members, key=lambda pid: members[pid].memory, reverse=True)
         self._large = by_size[:MAX_LARGE]
         self._small = sum(members[pid].memory for pid in by_size[MAX_LARGE:])

@@ -16,6 +16,10 @@ from .coordinator_config import (
     SUCCESS_POLICIES as SUCCESS_POLICIES,
     CoordinatorConfig as CoordinatorConfig,
 )
+from .environment_layers import (
+    EnvironmentArchive as EnvironmentArchive,
+    EnvironmentLayers as EnvironmentLayers,
+)
 from .hdfs_clients import (
     HdfsClients as HdfsClients,
     core_settings as core_settings,
@@ -73,9 +77,12 @@ from .sourcemap import (
 from .spec import (
     APPEND_RUN as APPEND_RUN,
     GPU_TOPOLOGIES as GPU_TOPOLOGIES,
+    IDLE_GPU_ACTIONS as IDLE_GPU_ACTIONS,
     MODEL_OUTPUT as MODEL_OUTPUT,
     OVERWRITE as OVERWRITE,
+    STALL_ACTIONS as STALL_ACTIONS,
     TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
+    IdleLimit as IdleLimit,
     JobSpec as JobSpec,
     NamedInput as NamedInput,
     NamedOutput as NamedOutput,

@@ -13,7 +13,7 @@ from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
 from submarine_runtime.protocol.spec import JobSpec, NamedOutput
 
 #: ``--restore``: the rule that chooses the restore point of a gang.
-RESTORE_POLICIES = ("auto", "chief", "own", "strict")
+RESTORE_POLICIES = ("auto", "chief", "union", "own", "strict")
 #: ``--success``: the policy that decides whether the job has succeeded.
 SUCCESS_POLICIES = ("chief", "all", "any", "fraction")
 

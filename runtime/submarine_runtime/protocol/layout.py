@@ -32,6 +32,7 @@
         saved/NAME/worker-0.json   files that a task gave to --save-output NAME
         tasks/worker-1/    the same of every other task that wrote any
         snapshots/worker-0/e1-a1/   synced checkpoints: data files, and a manifest for each snapshot
+        snapshots/point-000002.json   the restore point of an epoch: what each task restores
         models/<version>/  the model directory at one time, with version.json
         growing/worker-0/e1-a1/     pieces of TensorBoard files that still grow
         record.json        exclusive: the result; it is written after everything else
@@ -53,9 +54,11 @@ BUNDLE = "bundle.zip"
 VALUES = "values.zip"
 #: The package ``submarine_data`` and the modules of the runtime that it uses, in a container.
 DATA_PACKAGE = "submarine_data.zip"
-#: Archive of the program's Python environment in a container, and the directory where the agent
-#: unpacks it.
+#: Archive of the program's Python environment in a container, that of the files that differ from
+#: it, the description of both, and the directory where the agent unpacks them.
 PYTHON_ENV_ARCHIVE = "python-env.archive"
+PYTHON_ENV_DELTA = "python-env.delta"
+PYTHON_ENV_DESCRIPTION = "python-env.json"
 PYTHON_ENV = "python-env"
 SECRET = "secret.json"  # noqa: S105 - a file's name
 #: Fresh delegation tokens of a client that cannot reach the port; mode 0600, until the end.
@@ -141,6 +144,11 @@ def is_job_id(text: str) -> bool:
 def job_directory(job_root: str, job_id: str) -> str:
     """Return ``<job root>/<YYYYMM>/<job id>``; raise ValueError if it is not a job id."""
     return "{}/{}/{}".format(job_root.rstrip("/"), month_of(job_id), job_id)
+
+
+def restore_point(epoch: int) -> str:
+    """Return the relative path of the published restore point of an epoch."""
+    return f"{SNAPSHOTS}/point-{epoch:06d}.json"
 
 
 def split_task(task: str) -> tuple[str, int]:

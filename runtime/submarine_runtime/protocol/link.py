@@ -22,9 +22,13 @@ From the agent:
 ``event``      ``kind detail data``: an entry for the job's events
 ``saved``      answer to ``save``: ``id version`` (JSON of the version) or ``id error``
 ``snapshot``   ``epoch attempt kept`` (numbers of the snapshots that the agent has not deleted) and,
-               for a new one, ``number round digests steps`` (name -> CRC-32, name of a metadata
-               file -> step); ``answered``: the round that is complete in this task
+               for a new one, ``number round digests steps needs world`` (name -> CRC-32, name of a
+               metadata file -> step, and -> the files that it names; number of processes);
+               ``answered``: the round that is complete in this task
 ``synced``     ``epoch attempt``: the last snapshot of a program that has ended is in the store
+``idle``       ``epoch attempt what seconds``: a process of the program (``what`` is ``program``)
+               or all GPUs of the task (``gpus``) are idle, longer than the limit of the spec;
+               ``seconds`` 0: not any more
 ``left``       the agent exits: everything is shipped, or ``missing`` says what is not;
                ``epoch attempt logs outputs`` of its last attempt as with ``ended``
 
@@ -37,9 +41,12 @@ From the coordinator:
                the coordinator counts from a later time, so two attempts never write together
 ``start``      ``epoch attempt members restore alone``: start the program; ``members`` is a list of
                ``Member``; ``attempt`` counts within a task from 1. ``restore``: None, or ``part``
-               (``restore_point.Part``: restore exactly this; None: from the beginning) and ``own``
-               (restore the task's own newest snapshot of this epoch or a later one instead, if
-               there is one). ``alone``: the agent reports no snapshots and deletes old ones itself
+               (``restore_points.TaskRestore``: restore exactly this; None: from the beginning)
+               and ``own`` (restore the task's own newest snapshot of this epoch or a later one
+               instead, if there is one). With ``shared``, the path of the published restore point,
+               restore the files of all tasks in it; those of the tasks in ``owned`` count as this
+               task's.
+               ``alone``: the agent reports no snapshots and deletes old ones itself
 ``snapshot``   ``round``: take a snapshot as soon as the files do not change; answered with
                ``answered``
 ``keep``       ``points`` (list of epoch, attempt, number): do not delete these snapshots; with

@@ -190,6 +190,10 @@ def _steps(value: Any) -> bool:
     return _object(value) and all(_whole_list(item) for item in value.values())
 
 
+def _names(value: Any) -> bool:
+    return _object(value) and all(_texts(item) for item in value.values())
+
+
 def _points(value: Any) -> bool:
     return isinstance(value, list) and all(_whole_list(item) and len(item) == 3 for item in value)
 
@@ -213,6 +217,7 @@ _REQUIRED = {
     "saved": ("id",),
     "snapshot": ("epoch", "attempt", "kept"),
     "synced": ("epoch", "attempt"),
+    "idle": ("epoch", "attempt", "what", "seconds"),
 }
 _AGENT_FIELDS: dict[str, _Check] = {
     **dict.fromkeys(
@@ -234,6 +239,7 @@ _AGENT_FIELDS: dict[str, _Check] = {
             "state",
             "task",
             "waiting",
+            "what",
         ),
         _text,
     ),
@@ -244,12 +250,14 @@ _AGENT_FIELDS: dict[str, _Check] = {
     **dict.fromkeys(
         (
             "cpu_seconds",
+            "failed",
             "finished",
             "gpu_memory",
             "gpu_percent",
             "memory_now",
             "memory_peak",
             "progress",
+            "seconds",
             "started",
         ),
         _number,
@@ -258,6 +266,9 @@ _AGENT_FIELDS: dict[str, _Check] = {
     "digests": _lengths,
     "kept": _whole_list,
     "steps": _steps,
+    "needs": _names,
+    "world": _whole,
+    "damaged": _text,
     "unrestored": _flag,
     "data": _object,
     "extra": _extra,

@@ -229,6 +229,13 @@ class EndReason(str, Enum):
         "Run again: other ports, and perhaps other nodes, will be chosen.",
         retry_helps=True,
     )
+    STALLED = Meaning(
+        "stalled",
+        State.FAILED,
+        _("The program made no progress for longer than --stall, also after restarts."),
+        _("The detail shows where each rank waits; `submarine logs` shows its last lines."),
+        retry_helps=True,
+    )
     CANCELLED = Meaning(
         "cancelled",
         State.CANCELLED,
@@ -249,6 +256,13 @@ class EndReason(str, Enum):
         _("The client that started the job did not renew its --lease, so the job ended."),
         _("Check why the client ended: its machine or connection may have failed. Then run again."),
         retry_helps=True,
+    )
+    IDLE_GPU = Meaning(
+        "idle_gpu",
+        State.CANCELLED,
+        _("The GPUs of the job were idle for longer than --idle-gpu, so the job ended."),
+        _("Let the program use its GPUs, request none, or increase --idle-gpu."),
+        retry_helps=False,
     )
     NEVER_SUBMITTED = Meaning(
         "never_submitted",

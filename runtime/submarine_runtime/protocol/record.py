@@ -213,9 +213,19 @@ class TracebackFrame:
 
 @dataclass
 class Failure:
-    """The exception that ended a program; the innermost frame is the last, as Python prints it."""
+    """The exception that ended a program; the innermost frame is the last, as Python prints it.
+
+    Parameters
+    ----------
+    time
+        When it was raised, in seconds since the epoch by the clock of its node; None: unknown.
+    rank
+        Rank of the process; None if the job has only one.
+    """
 
     type: str
     message: str
     frames: list[TracebackFrame] = field(default_factory=list)
     text: str = ""
+    time: float | None = None
+    rank: int | None = None

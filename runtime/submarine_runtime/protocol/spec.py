@@ -22,6 +22,8 @@ GPU_TOPOLOGIES = ("pack", "spread")
 #: Kind of a Python environment that is in an image.
 _DOCKER = "docker:"
 KINDS = ("tracked", "untracked", "sidecar")
+#: Counted restarts of a job without ``--max-restarts``.
+_MAX_RESTARTS = 3
 #: Start of the command of a TensorBoard role; ``submarine_runtime.tensorboards`` implements it.
 TENSORBOARD_COMMAND = "submarine:tensorboard"
 
@@ -33,6 +35,19 @@ class Resources:
     memory: int = 2048
     vcores: int = 1
     gpus: int = 0
+
+
+#: What follows on a stall, and on idle GPUs, after the time of the option.
+STALL_ACTIONS = ("warn", "restart")
+IDLE_GPU_ACTIONS = ("warn", "end")
+
+
+@dataclass(frozen=True)
+class IdleLimit:
+    """``TIME[:ACTION]`` of ``--stall`` and ``--idle-gpu``: seconds, 0 for no limit, and a word."""
+
+    seconds: float = 0.0
+    action: str = "warn"
 
 
 def default_kind(role: str) -> str:
@@ -222,6 +237,9 @@ class JobSpec:
         or of the gang, whatever their cause. Pre-emption and lost nodes do not count. A permanent
         failure (an ImportError) is never followed by a restart. None: three, and an error of the
         program restarts the gang only if it has made progress (``coordinator.machine.faults``).
+    framework_reason
+        Why the framework was chosen, a part of a sentence; empty: the user named it, or it is
+        ``any``.
     priority
         YARN priority within the queue, from 0; None: the default of the queue.
     network_interface
@@ -251,6 +269,9 @@ class JobSpec:
         A library of the program (Lightning, Accelerate, a trainer of transformers) starts one
         process for each device itself. A single task with one process then has no ranks in its
         environment, because those libraries interpret them as the work of another launcher.
+    checkpoint_links
+        Directories of the working directory that are links into the checkpoint directory, because
+        a library of the program writes its checkpoints there.
     return_all_ranks
         Return the values of every rank, not only of rank 0.
     keep
@@ -270,6 +291,11 @@ class JobSpec:
         Save ``SUBMARINE_OUTPUT_DIR`` also of tasks that do not succeed.
     spark
         The program is the driver of a Spark application; None: no Spark job.
+    stall
+        Time without log, progress, CPU and GPU use of a task that trains, and what follows:
+        ``warn`` or ``restart``.
+    idle_gpu
+        Time in which all GPUs of the job are idle, and what follows: ``warn`` or ``end``.
     run_id
         Id of the headless run, so that a second attempt can attach to the job.
     """
@@ -282,6 +308,7 @@ class JobSpec:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     framework: str = "auto"
+    framework_reason: str = ""
     python_env: str = "host"
     python: str = ""
     input_path: str | None = None
@@ -320,6 +347,7 @@ class JobSpec:
     run_id: str | None = None
     passed_on: tuple[str, ...] = ()
     own_launcher: bool = False
+    checkpoint_links: tuple[str, ...] = ()
     require_collective: bool = False
     return_all_ranks: bool = False
     keep: tuple[str, ...] = ()
@@ -329,6 +357,8 @@ class JobSpec:
     outputs: tuple[NamedOutput, ...] = ()
     save_on_failure: bool = False
     spark: SparkRequest | None = None
+    stall: IdleLimit = field(default_factory=IdleLimit)
+    idle_gpu: IdleLimit = field(default_factory=IdleLimit)
     version: int = SPEC_VERSION
 
     @property
@@ -344,6 +374,13 @@ class JobSpec:
     def writable(self) -> list[str]:
         """Localized files of which the program gets a copy that it may change."""
         return [item.target for item in (*self.localization, *self.archives) if item.mode == "rw"]
+
+    @property
+    def restart_limit(self) -> int:
+        """Number of counted restarts; a job without a coordinator is not restarted."""
+        if not self.distributed:
+            return 0
+        return _MAX_RESTARTS if self.max_restarts is None else self.max_restarts
 
     @property
     def task_count(self) -> int:
@@ -369,7 +406,8 @@ class JobSpec:
         """Whether the job needs a coordinator: several tasks, or a feature that only it has."""
         role = self.roles[0]
         constrained = role.node_label or role.nodes or role.racks or role.avoid
-        features = self.max_restarts or role.kind != "tracked" or role.after
+        restarts = self.max_restarts or (self.stall.seconds and self.stall.action == "restart")
+        features = restarts or role.kind != "tracked" or role.after
         return self.task_count > 1 or bool(constrained or self.image_of(role) or features)
 
     def to_bytes(self) -> bytes:

@@ -33,6 +33,10 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           that name (``protocol.tunnels``): 101, 404, or 503 if the
                                           target does not accept. A coordinator forwards it to the
                                           agent of ``task=``, or of the only task
+``GET /v1/stacks?task=``                  the stacks of the program's processes now, of one task or
+                                          of all: ``sentence waits_for groups`` of
+                                          ``stacks.Report``; with ``raw=1`` an agent answers the
+                                          list ``entries`` of ``stacks.take``
 ``POST /v1/stand_down``                   a later attempt of the application to an earlier one's
                                           coordinator that still runs: 202, and it exits
 ``GET /v1/link`` (Upgrade)                agents to their coordinator; see ``protocol.link``
@@ -62,6 +66,7 @@ RENEW = "/v1/renew"
 TOKENS = "/v1/tokens"
 LINK = "/v1/link"
 TUNNEL = "/v1/tunnel"
+STACKS = "/v1/stacks"
 STAND_DOWN = "/v1/stand_down"
 OFFSET_HEADER = "X-Submarine-Offset"
 LENGTH_HEADER = "X-Submarine-Length"

@@ -8,6 +8,7 @@ from .publication import (
 )
 from .resource_advice import (
     MIN_SECONDS as MIN_SECONDS,
+    idle_gpu_sentence as idle_gpu_sentence,
     memory_sentence as memory_sentence,
     resource_hints as resource_hints,
 )

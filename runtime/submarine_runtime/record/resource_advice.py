@@ -75,6 +75,14 @@ def resource_hints(
     return found
 
 
+def idle_gpu_sentence(seconds: float, tasks: Sequence[str]) -> str:
+    """Return the sentence about a job whose GPUs have been idle for ``seconds``."""
+    more = _(" and {count} more").format(count=len(tasks) - 3) if len(tasks) > 3 else ""
+    return _("The GPUs of {tasks} were below {percent:.0f} % for {seconds:.0f} s.").format(
+        tasks=", ".join(tasks[:3]) + more, percent=IDLE_PERCENT, seconds=seconds
+    )
+
+
 def memory_sentence(used: float, requested: float) -> str:
     """Return ``The program used 4.1 of 4 GB: ask for 6 GB.`` for memory that did not suffice."""
     return _("The program used {of}: ask for {size}.").format(

@@ -22,12 +22,16 @@ from .restoration import (
     restore_chosen as restore_chosen,
 )
 from .scan import (
+    MAX_METADATA as MAX_METADATA,
     STATE_FILE as STATE_FILE,
     FileState as FileState,
+    is_being_saved as is_being_saved,
     is_coherent as is_coherent,
     is_complete as is_complete,
     is_metadata as is_metadata,
+    parts_of as parts_of,
     scan_directory as scan_directory,
+    state_of as state_of,
     step_of as step_of,
 )
 from .versions import (

@@ -12,6 +12,7 @@ from typing import Any, Iterator, Mapping, NamedTuple
 from submarine_runtime.protocol import CHIEF_ROLES, layout
 from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
 from submarine_runtime.snapshots.manifest import Manifest, is_below
+from submarine_runtime.snapshots.scan import PARTS_FILE
 from submarine_runtime.storage import Entry, NotFoundError, Store, StoreError
 from submarine_runtime.translation import _
 
@@ -239,7 +240,8 @@ def _walk(store: Store, base: str) -> Iterator[StoredFile]:
         for entry in store.entries(f"{base}/{directory}".rstrip("/")):
             path = f"{directory}/{entry.name}".lstrip("/")
             count += 1
-            if entry.name.startswith(".") or path == CONTROL or not is_below(path):
+            hidden = entry.name.startswith(".") and entry.name != PARTS_FILE
+            if hidden or path == CONTROL or not is_below(path):
                 continue
             if count > MAX_FILES:
                 raise StoreError(

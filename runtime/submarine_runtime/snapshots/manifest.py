@@ -51,6 +51,10 @@ class Manifest:
         Newest round at which it was still the newest snapshot; 0: none.
     steps
         Name of a metadata file -> the step that a library wrote to it.
+    needs
+        Name of a metadata file -> the files of its directory that it names.
+    world
+        Number of processes that write checkpoints together; 0: not known.
     began
         When the program began to write the newest checkpoint in it, seconds since the epoch; 0: not
         known. Streams continue there (``agent.program.input_streams``).
@@ -64,6 +68,8 @@ class Manifest:
     answered: int = 0
     steps: Mapping[str, Sequence[int]] = field(default_factory=dict)
     began: float = 0.0
+    needs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    world: int = 0
 
     def to_bytes(self) -> bytes:
         """Return JSON."""

@@ -7,7 +7,9 @@ skipped. A task of a gang restores what the coordinator has chosen
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Sequence
@@ -38,6 +40,8 @@ from submarine_runtime.translation import _
 
 #: Number of attempts to read a checkpoint path that changes in the meantime.
 TRIES = 3
+#: Length of a file that holds a name.
+MAX_NAME = 4096
 
 
 @dataclass
@@ -52,6 +56,8 @@ class Restoration:
         Number of files and bytes.
     skipped
         One sentence for each incomplete snapshot.
+    others
+        Files that are those of other tasks.
     began
         ``Manifest.began`` of the checkpoints; 0: not known.
     """
@@ -59,6 +65,7 @@ class Restoration:
     source: str = ""
     files: int = 0
     bytes: int = 0
+    others: Sequence[str] = ()
     began: float = 0.0
     skipped: list[str] = field(default_factory=list)
 
@@ -144,7 +151,9 @@ def restore_chosen(
     order
         ``part``: the snapshot to restore, as ``restore_point.TaskRestore`` in JSON; None: the
         checkpoint directory is emptied. ``own``: the task restarts alone, and restores its own
-        newest snapshot of this epoch or a later one; ``part`` only if there is none.
+        newest snapshot of this epoch or a later one; ``part`` only if there is none. ``shared``:
+        path of the published restore point, whose ``shared`` tasks provide the files;
+        those of the tasks in ``owned`` are this task's own.
 
     Raises
     ------
@@ -157,7 +166,9 @@ def restore_chosen(
     restored = Restoration()
     try:
         own, part = order.get("own"), order.get("part")
-        if own is None or not _put_own(store, fetching, scratch, task, int(own), restored):
+        if order.get("shared"):
+            _put_shared(store, fetching, scratch, order, restored)
+        elif own is None or not _put_own(store, fetching, scratch, task, int(own), restored):
             if isinstance(part, Mapping):
                 _put_part(store, fetching, scratch, part, restored)
             elif own is None:
@@ -196,11 +207,7 @@ def _put_part(
     chosen, left_out = part["snapshot"], [str(name) for name in part.get("left_out") or ()]
     for attempt in range(TRIES):
         found = fetching.retry(lambda: chosen_snapshot(store, chosen))
-        files = [
-            piece
-            for piece in found.files
-            if not any(piece.path == name or piece.path.startswith(name + "/") for name in left_out)
-        ]
+        files = _without(found.files, left_out)
         root = scratch.outputs[layout.CHECKPOINTS]
         try:
             replace_directory(fetching, root, files)
@@ -219,13 +226,70 @@ def _put_part(
     restored.bytes += sum(piece.size for piece in files)
 
 
+def _put_shared(
+    store: Store,
+    fetching: Fetcher,
+    scratch: Scratch,
+    order: Mapping[str, Any],
+    restored: Restoration,
+) -> None:
+    """Restore the files of all tasks; of several with one name, those of the first task."""
+    path, owned = str(order["shared"]), [str(one) for one in order.get("owned") or ()]
+    point = json.loads(fetching.retry(lambda: store.read(path)) or b"{}")
+    tasks = [str(task) for task in point.get("shared") or ()]
+    for attempt in range(TRIES):
+        pieces: dict[str, StoredFile] = {}
+        writers: dict[str, str] = {}
+        task = ""
+        try:
+            for task in tasks:
+                part = point["parts"][task]
+                chosen = part["snapshot"]
+                found = fetching.retry(lambda chosen=chosen: chosen_snapshot(store, chosen))  # type: ignore[misc]
+                for piece in _without(found.files, part.get("left_out") or ()):
+                    if pieces.setdefault(piece.path, piece) is piece:
+                        writers[piece.path] = task
+                if task == owned[0] and found.manifest is not None:
+                    restored.began = found.manifest.began
+            replace_directory(fetching, scratch.outputs[layout.CHECKPOINTS], [*pieces.values()])
+            break
+        except (DamagedError, NotFoundError) as exc:
+            if attempt + 1 < TRIES and any(
+                point["parts"][one]["snapshot"].get("origin") == "path" for one in tasks
+            ):
+                continue  # Another job may still write to a checkpoint path.
+            damaged = DamagedError(str(exc))
+            named = (writers[name] for name, piece in pieces.items() if piece.source in str(exc))
+            damaged.part = next(named, task)
+            raise damaged from exc
+    _name_remaining(scratch.outputs[layout.CHECKPOINTS], [*pieces.values()])
+    restored.source = _("{path}, files of {count} tasks").format(path=path, count=len(tasks))
+    restored.others = [name for name, task in writers.items() if task not in owned]
+    restored.files += len(pieces)
+    restored.bytes += sum(piece.size for piece in pieces.values())
+
+
+def _without(files: Sequence[StoredFile], left_out: Sequence[Any]) -> list[StoredFile]:
+    """Return ``files`` without the paths in ``left_out`` and what is below them."""
+    out = {str(path) for path in left_out}
+    return [piece for piece in files if out.isdisjoint(_paths_above(piece.path))]
+
+
+def _paths_above(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
 def _name_remaining(root: str, files: Sequence[StoredFile]) -> None:
-    """Remove checkpoints that were not restored from TensorFlow's state files."""
+    """Remove checkpoints that were not restored from TensorFlow's and DeepSpeed's state files."""
     for piece in files:
         directory, _, name = piece.path.rpartition("/")
+        path = os.path.join(root, piece.path)
+        if name == "latest":
+            _name_newest(path)
         if name != STATE_FILE:
             continue
-        path = os.path.join(root, piece.path)
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read(1 << 20).splitlines()
         there = []
@@ -246,6 +310,18 @@ def _name_remaining(root: str, files: Sequence[StoredFile]) -> None:
             kept += [moment for _, moment in there if moment]
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write("\n".join(kept) + "\n")
+
+
+def _name_newest(path: str) -> None:
+    """Make DeepSpeed's ``latest`` name the newest checkpoint that exists."""
+    directory = os.path.dirname(path)
+    with open(path, "rb") as file:
+        named = file.read(MAX_NAME).decode("utf-8", "replace").strip()
+    steps = [name for name in os.listdir(directory) if re.match(r"global_step\d+\Z", name)]
+    if named.startswith("global_step") and named not in steps and steps:
+        os.unlink(path)  # The file may be linked to one that is kept.
+        with open(path, "w", encoding="utf-8") as state:
+            state.write(max(steps, key=lambda name: int(name[len("global_step") :])))
 
 
 def _put_outputs(

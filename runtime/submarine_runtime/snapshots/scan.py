@@ -20,11 +20,16 @@ from submarine_runtime.translation import _
 
 #: Directories with more files than this are not synced while the program runs.
 MAX_FILES = 20_000
+#: The file that names the parts of a checkpoint of torch.distributed.checkpoint.
+PARTS_FILE = ".metadata"
+#: Metadata files of libraries are small.
+MAX_METADATA = 64 << 20
+_PART = re.compile(rb"__\d+_\d+\.distcp")
 #: Names of unfinished files: of editors and downloads, of TensorFlow (``ckpt-1_temp/``,
 #: ``.tempstate123``, ``checkpoint.tmp123``, and ``workertemp_1/`` of workers that are not the
 #: chief) and of Orbax.
 _TEMPORARY = re.compile(
-    r"^\.|~$|^te?mp[._-]|\.(tmp|temp)[^.]*$|\.(part|partial|swp|lock|incomplete|crdownload)$"
+    r"^\.(?!metadata$)|~$|^te?mp[._-]|\.(tmp|temp)[^.]*$|\.(part|partial|swp|lock|incomplete|crdownload)$"
     r"|\.tempstate\d+$|_temp$|^workertemp_\d+$|orbax-checkpoint-tmp"
 )
 _ZIP_START = b"PK\x03\x04"
@@ -33,11 +38,14 @@ _ZIP_END = b"PK\x05\x06"
 _ZIP_TAIL = 22 + 65_535
 #: TensorFlow's file that names the newest checkpoint.
 STATE_FILE = "checkpoint"
-#: Metadata file -> the fields of its JSON that form the step; none: the file is one number.
+#: Metadata file -> the fields of its JSON that form the step; none: the file is one number (with
+#: ``global_step`` before it in DeepSpeed's ``latest``).
 _METADATA: dict[str, tuple[str, ...]] = {
     "training_metadata.json": ("epoch", "batch"),
     "trainer_state.json": ("global_step",),
     "latest_checkpointed_iteration.txt": (),
+    "latest": (),
+    PARTS_FILE: (),
 }
 _STATE_LINE = re.compile(rb'^model_checkpoint_path:\s*"([^"\n]+)"', re.MULTILINE)
 
@@ -48,6 +56,15 @@ class FileState(NamedTuple):
     inode: int
     size: int
     modified_ns: int
+
+
+def state_of(path: str) -> FileState | None:
+    """Return the state of a file or link; None: there is none."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return FileState(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def scan_directory(root: str) -> dict[str, FileState]:
@@ -136,18 +153,16 @@ def _has_end(descriptor: int, size: int) -> bool:
     return _ZIP_END in os.pread(descriptor, tail, size - tail)
 
 
-def step_in_file(path: str, name: str, seen: FileState) -> list[int] | None:
-    """Return the step in a metadata file of a library; empty: there is none.
+def metadata_text(path: str, seen: FileState) -> bytes | None:
+    """Return the content of a metadata file of a library.
 
-    Keras' BackupAndRestore, transformers' Trainer and Megatron write one beside files with constant
-    names.
+    Keras' BackupAndRestore, transformers' Trainer, DeepSpeed and Megatron write the step to one,
+    torch.distributed.checkpoint the names of the files.
 
     Parameters
     ----------
     path
         Path at which the file can be read.
-    name
-        Its name in the program's directory.
 
     Returns
     -------
@@ -155,30 +170,59 @@ def step_in_file(path: str, name: str, seen: FileState) -> list[int] | None:
     """
     try:
         with open(path, "rb") as file:
-            text = file.read(1 << 20)
+            text = file.read(MAX_METADATA)
             info = os.fstat(file.fileno())
     except OSError:
         return None
     if (info.st_size, info.st_mtime_ns) != (seen.size, seen.modified_ns):
         return None
-    return step_of(name, text)
+    return text
+
+
+def parts_of(path: str, text: bytes) -> list[str]:
+    """Return the files beside a metadata file that it names."""
+    if path.rpartition("/")[2] != PARTS_FILE or len(text) == MAX_METADATA:  # cut off
+        return []
+    return sorted(part.decode() for part in set(_PART.findall(text)))
 
 
 def is_metadata(path: str) -> bool:
-    """Return whether a library writes the step to files of this name."""
+    """Return whether a library writes the step, or the names of files, to files of this name."""
     return path.rpartition("/")[2] in _METADATA
 
 
 def step_of(path: str, text: bytes) -> list[int]:
     """Return the step in the content of a metadata file; empty: there is none."""
-    fields = _METADATA[path.rpartition("/")[2]]
+    name = path.rpartition("/")[2]
+    if name == PARTS_FILE:
+        return []
+    fields = _METADATA[name]
     try:
+        if name == "latest":
+            _before, found, text = text.strip().partition(b"global_step")
+            return [int(text)] if found else []
         if not fields:
             return [int(text)]
         values = json.loads(text)
         return [int(values.get(name) or 0) for name in fields]
     except (ValueError, AttributeError, TypeError, RecursionError):
         return []
+
+
+def is_being_saved(files: Mapping[str, FileState], before: Mapping[str, FileState]) -> bool:
+    """Return whether a part of a checkpoint has changed since ``before``, and its marker has not.
+
+    torch.distributed.checkpoint writes the marker when the parts of all tasks are complete, also if
+    it writes to the same directory again.
+    """
+    for path, state in files.items():
+        directory, _, name = path.rpartition("/")
+        if name == PARTS_FILE and before.get(path) == state:
+            for other, seen in files.items():
+                is_part = other.endswith(".distcp") and other.rpartition("/")[0] == directory
+                if is_part and before.get(other) != seen:
+                    return True
+    return False
 
 
 def is_coherent(root: str, files: Mapping[str, FileState]) -> bool:

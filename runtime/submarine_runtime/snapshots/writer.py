@@ -14,7 +14,13 @@ from typing import Callable, Iterable, Iterator, Mapping, Sequence
 from zlib import crc32
 
 from submarine_runtime.snapshots.manifest import Manifest, ManifestEntry
-from submarine_runtime.snapshots.scan import FileState, is_metadata, step_in_file
+from submarine_runtime.snapshots.scan import (
+    FileState,
+    is_metadata,
+    metadata_text,
+    parts_of,
+    step_of,
+)
 from submarine_runtime.storage import Store, StoreError
 
 COPY_BYTES = 1 << 18
@@ -98,6 +104,7 @@ class SnapshotWriter:
         self._held: frozenset[int] = frozenset()
         self.number = 0
         self.round = 0
+        self.world = 0
         self.began = 0.0
         self.newest: Manifest | None = None
 
@@ -121,9 +128,16 @@ class SnapshotWriter:
                 self._saved[state] = saved
         entries = {state: self._saved[state] for state in files.values()}
         listed = tuple(replace(entries[state], path=path) for path, state in sorted(files.items()))
-        steps = self._steps(files)
+        steps, needs = self._metadata(files)
         manifest = Manifest(
-            self.number, time.time(), listed, round=self.round, steps=steps, began=self.began
+            self.number,
+            time.time(),
+            listed,
+            round=self.round,
+            steps=steps,
+            began=self.began,
+            needs=needs,
+            world=self.world,
         )
         self._store.publish(self._name(self.number), manifest.to_bytes())
         self._saved, self.newest = entries, manifest
@@ -131,16 +145,20 @@ class SnapshotWriter:
         self._prune()
         return sum(state.size for _, state in new)
 
-    def _steps(self, files: Mapping[str, FileState]) -> dict[str, list[int]]:
-        """Return metadata file -> the step in it at the time of the snapshot."""
-        found = {}
+    def _metadata(
+        self, files: Mapping[str, FileState]
+    ) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
+        """Return metadata file -> the step in it, and -> the names of files in it."""
+        steps, needs = {}, {}
         for path in filter(is_metadata, files):
-            step = step_in_file(self._reader.locate(path), path, files[path])
-            if step is None:
+            text = metadata_text(self._reader.locate(path), files[path])
+            if text is None:
                 raise ChangedError(path)
-            if step:
-                found[path] = step
-        return found
+            if step := step_of(path, text):
+                steps[path] = step
+            if parts := parts_of(path, text):
+                needs[path] = parts
+        return steps, needs
 
     @property
     def kept(self) -> list[int]:

@@ -43,7 +43,12 @@ class FileRequest(NamedTuple):
 
 
 class DamagedError(StoreError):
-    """The fetched bytes are not those that were saved."""
+    """The fetched bytes are not those that were saved.
+
+    ``part`` is the task that saved them, if files of several tasks were fetched.
+    """
+
+    part = ""
 
 
 class _StopRequest(Exception):  # noqa: N818 - not an error: it was requested

@@ -137,6 +137,8 @@ def _failure(failure: Failure) -> Json:
             for frame in failure.frames[-MAX_FRAMES:]
         ],
         "text": printable(failure.text, MAX_TEXT),
+        "time": failure.time,
+        "rank": failure.rank,
     }
 
 

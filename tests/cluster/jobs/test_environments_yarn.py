@@ -14,10 +14,16 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.client.listing import list_jobs
-from submarine_jobs.environments import current_layout, list_items, provision as providing
-from submarine_jobs.model import JobView
-from submarine_runtime.protocol import State, layout
+from submarine_jobs.environments import (
+    cache as caching,
+    current_layout,
+    list_items,
+    provision as providing,
+)
+from submarine_jobs.model import JobView, Resources, Role
+from submarine_runtime.protocol import EndReason, State, layout
 from tests.cluster.jobs.training import workers
+from tests.python_projects import project, without_network
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -50,7 +56,7 @@ def test_the_kernels_environment_comes_along_once(
     def archives() -> dict[str, tuple[int, float]]:
         entries = storage.list_directory(cache)
         kept = [e for e in entries if e.name.startswith("python-env-")]
-        return {e.name: (e.size, e.modified) for e in kept if not e.name.endswith(providing.USED)}
+        return {e.name: (e.size, e.modified) for e in kept if not e.name.endswith(".used")}
 
     changes = {"roles": workers(count), "framework": "any", "policy": "all" if count > 1 else None}
     changes |= {"python_env": "auto", "python": "python-env/bin/python3"}
@@ -77,6 +83,108 @@ def test_the_kernels_environment_comes_along_once(
     assert "/filecache/" in place
 
 
+CHANGED = """\
+import abacus, json, os, sys, zipfile
+import added
+try:
+    import gone
+except ImportError:
+    gone = None
+links = os.stat(zipfile.__file__).st_nlink
+print(json.dumps([abacus.BEADS, added.NEW, gone is None, links, os.path.realpath(sys.prefix)]))
+"""
+
+
+@pytest.mark.usefixtures("small_kernel")
+def test_one_more_package_is_a_delta(
+    session: Session, submit: Callable[..., Job], tmp_path: Path
+) -> None:
+    (tmp_path / "abacus" / "beads.py").write_text(f"NAME = {str(tmp_path)!r}\n")
+    (tmp_path / "gone.py").write_text("")
+    changes: dict[str, Any] = {"roles": workers(2), "framework": "any", "policy": "all"}
+    changes |= {"python_env": "auto", "python": "python-env/bin/python3"}
+    first = submit(PROGRAM, "base", **changes)
+    assert first.wait(timeout=180).state is State.SUCCEEDED
+    (tmp_path / "abacus" / "__init__.py").write_text("BEADS = 12\n")
+    (tmp_path / "added.py").write_text("NEW = True\n")
+    (tmp_path / "gone.py").unlink()
+    second = submit(CHANGED, "delta", **changes)
+    record = second.wait(timeout=180)
+    assert record.state is State.SUCCEEDED, (record.detail, second.log("stderr").data)
+    names = second.directory.read_json(layout.INTENT)["environments"]
+    (base,) = set(first.directory.read_json(layout.INTENT)["environments"]) & set(names)
+    (delta,) = (name for name in names if name.endswith(".delta.tar.gz"))
+    storage, root = session.backend().job_root()
+    sizes = [storage.stat(f"{root}/{layout.RUNTIME_CACHE}/{name}").size for name in (base, delta)]  # type: ignore[union-attr]
+    assert sizes[1] < 10_000 < 10_000_000 < sizes[0]
+    for task in ("worker:0", "worker:1"):
+        *found, place = json.loads(second.log("stdout", task=task).data)
+        assert found[:3] == [12, True, True]
+        assert found[3] >= 2, "a hard link to the file of the base"
+        assert "/filecache/" in place
+
+
+def test_each_role_has_an_environment_of_its_own(
+    session: Session,
+    submit: Callable[..., Job],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Both are built by uv from files; neither has the packages of the kernel."""
+    for name, value in without_network(tmp_path / "uv-cache").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
+    for name in ("first", "second"):
+        project(tmp_path / name, name)
+        (tmp_path / f"{name}.txt").write_text(f"./{name}\n")
+    program = """
+import importlib.util as found, os
+names = [name for name in ("first", "second", "click") if found.find_spec(name)]
+print(os.environ["SUBMARINE_ROLE"], *names)
+"""
+    roles = tuple(
+        Role(
+            role,
+            1,
+            Resources(memory=256),
+            python_env=f"requirements:{tmp_path}/{name}.txt",
+            python="python-env/bin/python3",
+        )
+        for role, name in (("worker", "first"), ("reader", "second"))
+    )
+    job = submit(program, "roles", roles=roles, framework="any", policy="all")
+    record = job.wait(timeout=240)
+    assert record.state is State.SUCCEEDED, (record.detail, job.log("stderr").data)
+    for role, name in (("worker", "first"), ("reader", "second")):
+        assert job.log("stdout", task=f"{role}:0").data.decode().split() == [role, name]
+
+
+@pytest.mark.usefixtures("small_kernel")
+def test_damaged_delta_starts_nothing(
+    session: Session, submit: Callable[..., Job], tmp_path: Path
+) -> None:
+    (tmp_path / "abacus" / "beads.py").write_text(f"NAME = {str(tmp_path)!r}\n")
+    changes: dict[str, Any] = {"python_env": "auto", "python": "python-env/bin/python3"}
+    assert submit("pass\n", "base", **changes).wait(timeout=180).state is State.SUCCEEDED
+    (tmp_path / "added.py").write_text("NEW = True\n")
+    undamaged = submit("import added\n", "delta", **changes)
+    assert undamaged.wait(timeout=180).state is State.SUCCEEDED
+    storage, root = session.backend().job_root()
+    names = undamaged.directory.read_json(layout.INTENT)["environments"]
+    (delta,) = (name for name in names if name.endswith(".delta.tar.gz"))
+    path = f"{root}/{layout.RUNTIME_CACHE}/{delta}"
+    content = bytearray(storage.read(path))
+    content[len(content) // 2] ^= 1
+    storage.publish(path, bytes(content))  # The same size: only the agent can notice it.
+    record = submit("print('ran')\n", "damaged", **changes).wait(timeout=180)
+    assert record.state is State.FAILED
+    assert record.reason is EndReason.LAUNCH_FAILED
+    assert f"{delta} is damaged, its digest differs" in record.detail
+    storage.delete(path)  # The next job uploads it again.
+    repaired = submit("import added\n", "repaired", **changes)
+    assert repaired.wait(timeout=180).state is State.SUCCEEDED
+
+
 @pytest.mark.full
 @pytest.mark.usefixtures("small_kernel")
 def test_environment_of_a_running_job_is_not_removed(
@@ -90,21 +198,23 @@ def test_environment_of_a_running_job_is_not_removed(
     go = tmp_path / "go"
     program = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.1)\n"
     job = submit(program, "uses", python_env="auto", python="python-env/bin/python3")
-    (name,) = job.directory.read_json(layout.INTENT)["environments"]
-    assert storage.stat(f"{cache}/{name}") is not None
+    names = job.directory.read_json(layout.INTENT)["environments"]
+    assert len(names) == 2
+    (key,) = {name.partition(".")[0] for name in names}
+    assert all(storage.stat(f"{cache}/{name}") for name in names)
     for other in storage.list_directory(cache):  # of other tests
-        if other.name.startswith(providing.PREFIX) and not other.name.startswith(name):
+        if other.name.startswith(caching.PREFIX) and not other.name.startswith(key):
             storage.delete(f"{cache}/{other.name}")
-    monkeypatch.setattr(providing, "UNUSED_AFTER", -1.0)
-    monkeypatch.setattr(providing, "CHECK_EVERY", 0.0)
+    monkeypatch.setattr(caching, "UNUSED_AFTER", -1.0)
+    monkeypatch.setattr(caching, "CHECK_EVERY", 0.0)
     other_job = submit("pass\n", "next")
-    assert storage.stat(f"{cache}/{name}") is not None
+    assert all(storage.stat(f"{cache}/{name}") for name in names)
     go.touch()
     assert job.wait(timeout=180).state is State.SUCCEEDED
     assert other_job.wait(timeout=180).state is State.SUCCEEDED
     until(lambda: job.id not in (session.backend().active_jobs() or ()))
     submit("pass\n", "last").wait(timeout=180)
-    assert storage.stat(f"{cache}/{name}") is None
+    assert not any(storage.stat(f"{cache}/{name}") for name in names)
 
 
 def zeros(folder: Path, mebibytes: int) -> None:

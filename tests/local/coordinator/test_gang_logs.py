@@ -62,7 +62,7 @@ def test_the_failing_task_is_shown_and_not_worker_0(tmp_path: Path, monkeypatch)
     job_id = submit(tmp_path, frontend, "fail")
     outcome = execute(["wait", job_id], frontend)
     assert outcome.exit_code == JOB_FAILED
-    assert "In worker:1:" in outcome.text
+    assert "In worker:1, rank 1:" in outcome.text
     assert "ValueError: shapes do not fit" in outcome.text
     assert "Log of worker:1:" in outcome.text
     assert "worker:1 step 4" in outcome.text

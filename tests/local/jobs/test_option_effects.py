@@ -30,7 +30,7 @@ import nbformat
 import pytest
 
 from submarine_jobs import cli
-from submarine_jobs.client import Job, Session
+from submarine_jobs.client import Job, PackedEnvironments, Session
 from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import grammar
 from submarine_jobs.commands.run import parse_run
@@ -229,6 +229,13 @@ BASES = {
     "data put": "data put letters quick.py",
     "data rm": "data rm letters",
     "data show": "data show letters",
+    "env build": "env build auto",
+    "env check": "env check auto",
+    "env list": "env list",
+    "env publish": "env publish auto hdfs:///envs/e.tar.gz",
+    "env rm": "env rm 00",
+    "env show": "env show 00",
+    "gc": "gc",
     "kernel check": "kernel check",
     "kernel install": "kernel install --prefix out",
     "kernel list": "kernel list",
@@ -290,6 +297,8 @@ for _base, _option, *_typed in (
     (_GANG, "--require-collective", "--require-collective"),
     (_GANG, "--heartbeat", "--heartbeat", "2s"),
     (_GANG, "--lost-after", "--lost-after", "1m"),
+    (_JOB, "--stall", "--stall", "5m:restart"),
+    (_JOB + " --gpu 1", "--idle-gpu", "--idle-gpu", "1h:end"),
     (_JOB, "--input", "--input", "TRAIN=hdfs:///d"),
     (_JOB, "--input_path", "--input_path", "hdfs:///d"),
     (_JOB, "--checkpoint_path", "--checkpoint_path", "hdfs:///d"),
@@ -551,6 +560,31 @@ def removed(*words: str) -> str:
 
 row("data rm", "--force", base="data rm held", how=removed)
 row("data rm", "--json", base="data rm nothing")
+row("gc", "--older-than", "--older-than", "1m")
+
+
+@effect("env rm", "--force")
+def _(patch: pytest.MonkeyPatch) -> None:
+    """The files of an environment that jobs of a cluster may use."""
+    cache = STATE / "jobs" / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "python-env-0123.tar.gz").touch()
+    patch.setattr(PackedEnvironments, "in_use", lambda self: {"python-env-0123"})
+    assert "Wait for their end, or add --force" in see("env", "rm", "0123")
+    assert "0123 is removed" in see("env", "rm", "0123", "--force")
+
+
+@effect("gc", "--yes")
+def _(patch: pytest.MonkeyPatch) -> None:
+    cache = STATE / "jobs" / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "python-env-4567.tar.gz").touch()
+    (cache / "python-env-4567.used").touch()
+    os.utime(cache / "python-env-4567.used", (1, 1))
+    assert "Nothing was removed" in see("gc")
+    assert "1 environment is removed" in see("gc", "--yes")
+
+
 row("zeppelin migrate", "--check", base="zeppelin migrate notes")
 row("zeppelin migrate", "--json", base="zeppelin migrate notes --check")
 row("list", "--user", "--user", "another")
@@ -573,6 +607,22 @@ def _(patch: pytest.MonkeyPatch) -> None:
     name = f"best{time.monotonic_ns()}"
     assert f"version {name} is saved" in see("save", "quick", "--yes", "--name", name)
     assert '"job_id"' in see("save", "quick", "--yes", "--json")
+
+
+@effect("stack", "--task", "--json")
+def _(patch: pytest.MonkeyPatch) -> None:
+    assert "its program is not running, so it has no stacks" in see("stack", "quick")
+    see("run", "sleep.py", "--name", "asleep", "--worker", "2")
+    try:
+        deadline = time.monotonic() + 60
+        while "worker:1: " not in (shown := see("stack", "asleep")):
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.2)
+        assert "worker:1" not in see("stack", "asleep", "--task", "worker:0")
+        assert "--task worker names 2 tasks" in see("stack", "asleep", "--task", "worker")
+        assert '"frames"' in see("stack", "asleep", "--json")
+    finally:
+        see("cancel", "asleep", "--yes")
 
 
 @effect("publish", "--to", "--alias", "--overwrite", "--name", "--json")

@@ -184,6 +184,7 @@ ATTEMPTS = {
         UNAUTHORIZED,
     ),
     "follow a job": (get("<AGENT>", "/v1/stream?events=0&stdout=0"), UNAUTHORIZED),
+    "take the stacks of a job": (get("<AGENT>", "/v1/stacks"), UNAUTHORIZED),
     "cancel a job": (get("<AGENT>", "/v1/cancel", WRONG, "POST"), UNAUTHORIZED),
     "save a model": (get("<AGENT>", "/v1/save", WRONG, "POST"), UNAUTHORIZED),
     "open a tunnel": (get("<AGENT>", "/v1/tunnel?name=kernel", UPGRADE), UNAUTHORIZED),

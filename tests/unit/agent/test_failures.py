@@ -35,6 +35,7 @@ from submarine_runtime.protocol import Failure, TracebackFrame
         (["Epoch 1/2\n\r10/10 [====]\nEpoch 2/2\n"], 0.5),
         (["Epoch 1/0\n"], None),
         (["xEpoch 1/2\n"], None),
+        (["[1] Epoch 1/2\n[1] \r[1]  5/10 [==>..] - loss: 1"], 0.25),
         (["Epoch 2/2\n\r10/10 [====]\n", "20/20 [===] evaluate\n"], 1.0),
     ],
 )

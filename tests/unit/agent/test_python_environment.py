@@ -128,7 +128,7 @@ def test_changed_archive_is_unpacked_again(tmp_path: Path) -> None:
 
 def test_concurrent_containers_unpack_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, entered, go = [], threading.Event(), threading.Event()
-    extract = python_environment._extract
+    extract = python_environment._extract_any
 
     def slow(archive: str, target: str, progress: python_environment._Progress) -> None:
         calls.append(target)
@@ -137,7 +137,7 @@ def test_concurrent_containers_unpack_once(tmp_path: Path, monkeypatch: pytest.M
         assert go.wait(20)
         extract(archive, target, progress)
 
-    monkeypatch.setattr(python_environment, "_extract", slow)
+    monkeypatch.setattr(python_environment, "_extract_any", slow)
     first = Container(tmp_path, tar_of(FILES, LINKS))
     second = Container(tmp_path, b"", "container_2")
     thread = threading.Thread(target=first.place)

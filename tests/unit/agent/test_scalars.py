@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_runtime.agent.measurement import event_files, scalars
-from submarine_runtime.agent.measurement.event_files import EventFiles
-from submarine_runtime.agent.measurement.progress import Progress, printed_scalars
+from submarine_runtime.agent.measurement import scalar_files, scalars
+from submarine_runtime.agent.measurement.log_scalars import printed_scalars
+from submarine_runtime.agent.measurement.progress import Progress
+from submarine_runtime.agent.measurement.scalar_files import ScalarFiles
 from tests.unit.agent.recorded_training import KERAS, TF1, TF2
 
 
@@ -21,15 +22,15 @@ def test_scalars_of_both_tensorflows(tmp_path: Path) -> None:
     (tmp_path / "train/events.out.tfevents.1.host.v2").write_bytes(TF2)
     (tmp_path / "events.out.tfevents.2.host").write_bytes(TF1)
     (tmp_path / "other.txt").write_bytes(TF1)
-    found = EventFiles(str(tmp_path)).update()
+    found = ScalarFiles(str(tmp_path)).update()
     assert found == pytest.approx({"train/epoch_loss": 0.3, "train/lr": 0.001, "accuracy": 0.75})
-    assert EventFiles(str(tmp_path / "missing")).update() == {}
+    assert ScalarFiles(str(tmp_path / "missing")).update() == {}
 
 
 def test_an_event_file_that_grows_byte_by_byte(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1"
     path.write_bytes(b"")
-    files = EventFiles(str(tmp_path))
+    files = ScalarFiles(str(tmp_path))
     seen: list[float] = []
     for end in range(0, len(TF2) + 1, 7):
         path.write_bytes(TF2[:end])
@@ -45,19 +46,19 @@ def test_pictures_are_passed_over_and_damage_ends_one_file(tmp_path: Path) -> No
 
     path = tmp_path / "events.out.tfevents.1"
     path.write_bytes(record(b"\x2a" + os.urandom(3 << 20)) + record(b"\xff" * 40) + TF1)
-    files = EventFiles(str(tmp_path))
+    files = ScalarFiles(str(tmp_path))
     for _ in range(3):
         files.update()
     assert files.values == {"accuracy": 0.75}
     path.write_bytes(path.read_bytes() + b"\xff" * 64 + TF2)
     (tmp_path / "events.out.tfevents.2").write_bytes(TF2)
-    other = EventFiles(str(tmp_path))
+    other = ScalarFiles(str(tmp_path))
     for _ in range(5):
         other.update()
     assert set(other.values) == {"accuracy", "epoch_loss", "lr"}
     os.mkfifo(tmp_path / "events.out.tfevents.3")
     (tmp_path / "events.out.tfevents.4").symlink_to("/dev/zero")
-    assert len(event_files._event_files(str(tmp_path))) == 2
+    assert len(scalar_files._scalar_files(str(tmp_path))) == 2
 
 
 @given(st.binary(max_size=400))
@@ -79,7 +80,7 @@ def test_a_flood_of_scalars_is_read_within_a_budget(tmp_path: Path) -> None:
     (tmp_path / "events.out.tfevents.1").write_bytes(rare + flood)
     took = []
     for _ in range(5):  # the best of some: a busy machine's caches are cold
-        files = EventFiles(str(tmp_path))
+        files = ScalarFiles(str(tmp_path))
         began = time.thread_time()
         files.update()
         took.append(time.thread_time() - began)

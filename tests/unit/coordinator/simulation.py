@@ -17,7 +17,6 @@ from submarine_runtime.coordinator.machine import (
     RecordEvent,
     ReleaseContainer,
     RequestContainer,
-    RestorePoint,
     SendMessage,
     Stage,
     StartTask,
@@ -27,6 +26,7 @@ from submarine_runtime.coordinator.machine import (
     record_heartbeat,
 )
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, Role, State
+from submarine_runtime.restore_points import RestorePoint
 from tests.configurations import make_coordinator_config, make_role
 
 LOST_AFTER = 25.0

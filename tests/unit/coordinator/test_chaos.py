@@ -9,13 +9,13 @@ from hypothesis import example, given, settings, strategies as st
 
 from submarine_runtime.coordinator.machine import (
     JobPhase,
-    Progress,
     Stage,
     faults as faults_of_tasks,
     handle,
     new_job_state,
 )
 from submarine_runtime.protocol import CoordinatorConfig
+from submarine_runtime.restore_points import Progress
 from tests.random_examples import examples
 from tests.unit.coordinator.simulation import Simulation, orders, role
 

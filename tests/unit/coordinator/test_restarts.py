@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import Outcome, Progress, Stage, faults
+from submarine_runtime.coordinator.machine import Outcome, Stage, faults
 from submarine_runtime.coordinator.machine.causes import cause_key, cause_of, is_connection_error
 from submarine_runtime.protocol import EndReason
+from submarine_runtime.restore_points import Progress
 from tests.unit.coordinator.simulation import LOST_AFTER, Simulation, orders, role, run_to_end
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import (
+from submarine_runtime.protocol import from_json
+from submarine_runtime.restore_points import (
     Progress,
     RestorePoint,
     Snapshot,
+    StepNames,
     choose_restore_point,
+    progress,
 )
-from submarine_runtime.coordinator.machine.restore_point import StepNames, progress
-from submarine_runtime.protocol import from_json
 
 TASKS = ("worker:0", "worker:1")
 

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from submarine_runtime.coordinator.machine import (
     ChooseRestorePoint,
-    Progress,
-    RestorePoint,
     SendMessage,
-    Snapshot,
     Stage,
-    TaskRestore,
     handle,
     new_job_state,
 )
 from submarine_runtime.coordinator.machine.restore_state import (
+    exclude_damaged,
     predicted_point,
     progress_since_start,
+    restore_order,
 )
 from submarine_runtime.protocol import EndReason
+from submarine_runtime.restore_points import Progress, RestorePoint, Snapshot, TaskRestore
 from tests.unit.coordinator.simulation import Simulation, orders, role
 
 
@@ -274,3 +274,93 @@ def test_a_replayed_journal_gives_the_same_choice() -> None:
     assert {name: task.stage for name, task in again.tasks.items()} == dict.fromkeys(
         ("worker:0", "worker:1"), Stage.RUNNING
     )
+
+
+def part(sim: SnapshotMessages, task: str, number: int, step: int, **more: Any) -> None:
+    """A snapshot with one task's part of a sharded checkpoint; worker:0 writes the marker."""
+    names = [f"step_{step}/__{task[-1]}_0.distcp"]
+    if task == "worker:0":
+        names.append(f"step_{step}/.metadata")
+        more["needs"] = {names[1]: ["__0_0.distcp", "__1_0.distcp"]}
+    sim.report(task, number, *names, world=2, **more)
+
+
+def test_the_parts_of_a_checkpoint_are_kept_until_the_next_one_is_complete() -> None:
+    sim = running()
+    part(sim, "worker:0", 1, 10)
+    assert predicted_point(sim.job).empty, "a part is missing"
+    part(sim, "worker:1", 1, 10)
+    assert (predicted_point(sim.job).rule, predicted_point(sim.job).step) == ("union", (10,))
+    assert progress_since_start(sim.job) is Progress.STEP
+    for task in ("worker:0", "worker:1"):
+        assert sim.orders_of(task, "keep")[-1]["points"] == [[1, 1, 1]]
+        sim.kept(task, 1)
+    part(sim, "worker:0", 2, 11, kept=[1, 2])
+    part(sim, "worker:0", 3, 12, kept=[1, 2, 3])
+    assert sim.job.restore.kept_point is not None
+    assert sim.job.restore.kept_point.step == (10,)
+
+
+def test_each_task_is_told_to_restore_the_parts_of_all_tasks() -> None:
+    sim = running()
+    part(sim, "worker:0", 1, 10)
+    part(sim, "worker:1", 1, 10)
+    choice = predicted_point(sim.job)
+    lost = replace(choice.parts["worker:1"].snapshot, task="worker:2")
+    sim.points[2] = replace(
+        choice,
+        parts={**choice.parts, "worker:2": TaskRestore(lost)},
+        shared=(*choice.shared, "worker:2"),
+    )
+    sim.kill("worker:1")
+    sim.run(sim.all_running)
+    orders = {task: restore_order(sim.job, sim.job.tasks[task]) for task in sim.job.tasks}
+    assert [order and order["shared"] for order in orders.values()] == [
+        "snapshots/point-000002.json"
+    ] * 2
+    # The files of a task that is not in the gang any more belong to the chief.
+    assert {task: order and order["owned"] for task, order in orders.items()} == {
+        "worker:0": ["worker:0", "worker:2"],
+        "worker:1": ["worker:1"],
+    }
+
+
+def test_a_damaged_part_of_another_task_is_excluded() -> None:
+    sim = running()
+    part(sim, "worker:0", 1, 10)
+    part(sim, "worker:1", 1, 10)
+    sim.points[2] = predicted_point(sim.job)
+    sim.kill("worker:1")
+    sim.run(sim.all_running)
+    task = sim.job.tasks["worker:0"]
+    assert exclude_damaged(sim.job, task, {"damaged": "worker:1"})
+    assert {key[2] for key in sim.job.restore.damaged} == {"worker:1"}
+
+
+def test_files_without_a_step_are_checked_in_another_round() -> None:
+    """They belong together if they have not changed since they were reported."""
+    sim = running(sync_interval=1.0)
+    marker = {"needs": {"model/.metadata": ["__0_0.distcp", "__1_0.distcp"]}}
+
+    def report(number: int, asked: int, **more: Any) -> None:
+        names = ("model/__0_0.distcp", "model/.metadata")
+        sim.report("worker:0", number, *names, round=asked, **more, **marker)
+        sim.report("worker:1", number, "model/__1_0.distcp", round=asked, **more)
+
+    def wait() -> list[int]:
+        for _ in range(12):
+            sim.step()
+        return [line["round"] for line in sim.orders_of("worker:0", "snapshot")]
+
+    report(1, 0)
+    assert wait() == [2]
+    assert predicted_point(sim.job).empty
+    # The files have changed in the meantime.
+    report(2, 2, kept=[1, 2])
+    for task in ("worker:0", "worker:1"):
+        sim.kept(task, 1, 2, answered=2)
+    assert wait() == [2, 3]
+    for task in ("worker:0", "worker:1"):
+        sim.kept(task, 1, 2, answered=3)
+    assert (predicted_point(sim.job).rule, predicted_point(sim.job).round) == ("union", 3)
+    assert wait() == [2, 3]

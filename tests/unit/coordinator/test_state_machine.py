@@ -15,7 +15,14 @@ from submarine_runtime.coordinator.machine import (
 )
 from submarine_runtime.coordinator.placement import missing_containers
 from submarine_runtime.protocol import LOCALIZED, EndReason, State
-from tests.unit.coordinator.simulation import LOST_AFTER, Simulation, orders, role, run_to_end
+from tests.unit.coordinator.simulation import (
+    LOST_AFTER,
+    Agent,
+    Simulation,
+    orders,
+    role,
+    run_to_end,
+)
 
 
 def test_programs_start_together_and_only_when_every_task_is_ready() -> None:
@@ -199,6 +206,28 @@ def test_localizing_does_not_count_for_the_gang_timeout() -> None:
     states = [note.state for note in sim.notes if note.state is not None]
     assert states[:2] == [State.STARTING, State.RUNNING]
     assert [note.kind for note in sim.notes].count(LOCALIZED) == 1
+
+
+def test_unpacking_does_not_count_for_the_gang_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent registers before it unpacks the environment, and is ready after that."""
+    sim = Simulation(orders(role("worker", 2), gang_timeout=30.0, gang_retries=0))
+    say, unpacking = sim.say, []
+
+    def say_unless_ready(agent: Agent, **line: Any) -> None:
+        if agent.task == "worker:1" and line.get("state") == "ready":
+            unpacking.append(agent)
+        else:
+            say(agent, **line)
+
+    monkeypatch.setattr(sim, "say", say_unless_ready)
+    for _ in range(200):
+        sim.step()
+    assert sim.job.verdict is None
+    assert sim.starts == []
+    assert [event["type"] for event in sim.events].count("register") == 2, "no other container"
+    (agent,) = unpacking
+    say(agent, type="state", state="ready")
+    assert run_to_end(sim) is EndReason.SUCCEEDED
 
 
 def test_the_gang_starts_with_its_minimum_after_a_wait() -> None:

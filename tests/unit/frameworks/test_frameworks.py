@@ -170,17 +170,31 @@ def test_pytorch_has_torchruns_variables() -> None:
         "GROUP_WORLD_SIZE": "2",
         "INIT_METHOD": "tcp://127.0.0.1:1001",
         "LOCAL_WORLD_SIZE": "2",
+        "LT_DEVICES": "2",
+        "LT_NUM_NODES": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "1001",
         "NNODES": "2",
         "NODE_RANK": "1",
         "OMP_NUM_THREADS": "1",
+        "PL_TRAINER_DEVICES": "2",
+        "PL_TRAINER_NUM_NODES": "2",
+        "ROLE_NAME": "worker",
+        "ROLE_WORLD_SIZE": "4",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_RUN_ID": config_of("pytorch").record.job_id,
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
         "WORLD": "4",
         "WORLD_SIZE": "4",
         "master_addr": "127.0.0.1",
         "master_port": "1001",
     }
-    ranks = [{"RANK": "2", "LOCAL_RANK": "0"}, {"RANK": "3", "LOCAL_RANK": "1"}]
+    ranks = [
+        {"RANK": "2", "LOCAL_RANK": "0", "ROLE_RANK": "2"},
+        {"RANK": "3", "LOCAL_RANK": "1", "ROLE_RANK": "3"},
+    ]
     assert made["worker:0"].processes == ranks
     assert own(made["evaluator:0"]) == {}
     alone = setups("pytorch", [Member("worker:0", "worker", 0, "h", "127.0.0.1")])["worker:0"]
@@ -199,6 +213,8 @@ def test_a_single_task_has_ranks_unless_its_library_starts_the_processes() -> No
     made = setups("pytorch", alone)["worker:0"]
     assert {*made.env, *made.processes[0]} >= RANKS
     assert made.processes == [{"RANK": "0", "LOCAL_RANK": "0"}]
+    # These would tell Lightning that another program starts its processes.
+    assert not any(name.startswith(("TORCHELASTIC", "PL_", "LT_")) for name in made.env)
     made = setups("pytorch", alone, own_launcher=True)["worker:0"]
     assert not RANKS & {*made.env, *made.processes[0]}
     assert made.env["MASTER_ADDR"] == made.env["master_addr"] == "127.0.0.1"
@@ -208,14 +224,19 @@ def test_a_single_task_has_ranks_unless_its_library_starts_the_processes() -> No
     several = setups("pytorch", members_of({"worker": 1}, processes=2), own_launcher=True)
     assert [one["LOCAL_RANK"] for one in several["worker:0"].processes] == ["0", "1"]
     gang = setups("pytorch", members_of({"worker": 2}), own_launcher=True)
-    assert gang["worker:1"].processes == [{"RANK": "1", "LOCAL_RANK": "0"}]
+    assert gang["worker:1"].processes == [{"RANK": "1", "LOCAL_RANK": "0", "ROLE_RANK": "1"}]
     assert gang["worker:1"].env["WORLD_SIZE"] == "2"
 
 
 def test_late_imports_choose_a_framework_where_no_other_does() -> None:
     assert framework_of({"transformers", "numpy"}) == "pytorch"
     assert framework_of({"transformers", "tensorflow"}) == "tensorflow"
-    assert framework_of({"trl"}) == "pytorch"
+    for module in ("trl", "peft", "diffusers", "timm", "torchvision", "fastai", "ultralytics"):
+        assert framework_of({module}) == "pytorch"
+    assert frameworks.deciding_import({"numpy", "megatron"}) == ("pytorch", "megatron")
+    assert list(frameworks.framework_projects().values()) == [
+        *("jax", "pytorch", "tensorflow", "tensorflow", "tensorflow")
+    ]
 
 
 @pytest.mark.parametrize("framework", sorted(frameworks.KNOWN))
@@ -340,7 +361,7 @@ def test_keras_by_its_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "JAX_COORDINATOR_ADDRESS" in setups("keras", members)["worker:0"].env
     torch = setups("keras", members, env={"KERAS_BACKEND": "torch"})["worker:1"]
     assert torch.env["MASTER_PORT"] == "1000"
-    assert torch.processes == [{"RANK": "1", "LOCAL_RANK": "0"}]
+    assert torch.processes[0]["RANK"] == "1"
     assert torch.env["KERAS_DISTRIBUTION_PROCESS_ID"] == "1"
 
 

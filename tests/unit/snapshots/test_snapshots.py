@@ -52,6 +52,8 @@ def taking(store: LocalStore, work: Path, attempt: str = "e1-a1") -> SnapshotWri
         ("a.b c+%.pt", True),
         ("ünï-日本.pt", True),
         (".hidden", False),
+        (".metadata", True),
+        (".metadata.tmp", False),
         ("model.pt.tmp", False),
         ("checkpoint.tmp0a1b2c", False),
         ("ckpt-5.data-00000-of-00001.tempstate123", False),

@@ -36,7 +36,7 @@ from submarine_jobs.inputs import (
     localization_errors,
     localized_entries,
 )
-from submarine_jobs.model import JobSpec, Profile, Role, resolve_roles
+from submarine_jobs.model import JobSpec, Profile, Role, parse_python_env, resolve_roles
 from submarine_jobs.storage import LocalStorage, Storage
 from submarine_runtime.gpus import device_numbers, visible_devices
 from submarine_runtime.protocol import EndReason, layout
@@ -266,8 +266,16 @@ def _role_errors(spec: JobSpec, role: Role) -> list[str]:
     errors = []
     env = role.python_env or spec.python_env
     python = role.python or spec.python
-    if env.startswith("archive:"):
+    parsed = parse_python_env(env)
+    if parsed.kind == "archive":
         errors.append(_("The local backend unpacks no archive; name a directory with path:DIR."))
+    elif parsed.packed and parsed.kind != "auto":
+        errors.append(
+            _(
+                "--python-env {env} needs a cluster: the local backend builds and packs no "
+                "environment; name a directory with path:DIR."
+            ).format(env=env)
+        )
     elif env.startswith("docker:") or role.docker_image or spec.docker_image:
         errors.append(
             _("The local backend starts no Docker image; leave it out, or use a cluster.")

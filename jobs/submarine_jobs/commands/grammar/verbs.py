@@ -65,6 +65,9 @@ VERBS: dict[str, VerbEntry] = {
     "metrics": VerbEntry(
         _JOBS, gettext_noop("Show CPU, memory and GPU of a job's tasks."), "metrics"
     ),
+    "stack": VerbEntry(
+        _JOBS, gettext_noop("Show where each rank of a running job is: its stacks."), "stack"
+    ),
     "tensorboard": VerbEntry(
         _JOBS,
         gettext_noop("Show TensorBoard of jobs, to compare them."),
@@ -86,6 +89,16 @@ VERBS: dict[str, VerbEntry] = {
         _JOBS,
         gettext_noop("Store data for jobs under a name: put, list, show, rm."),
         "data",
+    ),
+    "env": VerbEntry(
+        _JOBS,
+        gettext_noop("Python environments of jobs: build, list, show, check, rm."),
+        "env",
+    ),
+    "gc": VerbEntry(
+        _JOBS,
+        gettext_noop("Remove packed environments that no job uses."),
+        "gc",
     ),
     "publish": VerbEntry(
         _JOBS,

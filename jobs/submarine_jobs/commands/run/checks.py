@@ -235,7 +235,7 @@ def _interpreters(spec: JobSpec) -> dict[str, str]:
 def _python_elsewhere(python: str, python_env: str) -> Finding:
     """Return the finding for a Python that is not on this machine."""
     kind = parse_python_env(python_env).kind
-    if kind in ("archive", "docker"):
+    if kind != "path" and kind != "host":
         return Finding(
             Level.NOTE,
             "imports-unchecked",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.checks import uses_data
+from submarine_jobs.checks import expected_rule, uses_data
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.display import columns
 from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
@@ -54,7 +54,7 @@ def dry_run_outcome(
     others = refusals[len(plan.errors[:1]) :]
     sentences = [*plan.errors, *(str(error) for error in others)]
     lines = [_("Dry run: nothing was submitted."), ""]
-    lines += _request(spec, plan)
+    lines += _request(spec, plan, program)
     lines += input_lines(inputs, advice)
     lines += _bundle(spec, program)
     lines += _finding_lines(sentences, plan, findings)
@@ -74,14 +74,15 @@ def finding_line(item: Finding) -> str:
     return one_line(f"{item.message} {item.fix}".strip())
 
 
-def _request(spec: JobSpec, plan: Plan) -> list[str]:
+def _request(spec: JobSpec, plan: Plan, program: Program) -> list[str]:
     lines = [
         _("Job         {name} on {backend}").format(name=one_line(spec.name), backend=spec.backend)
     ]
     if spec.queue:
         lines.append(_("Queue       {queue}").format(queue=one_line(spec.queue)))
-    if spec.framework != "any":
-        framework = one_line(spec.framework)
+    if spec.framework != "any" or spec.framework_reason:
+        why = f" ({spec.framework_reason})" if spec.framework_reason else ""
+        framework = one_line(spec.framework + why)
         lines.append(_("Framework   {framework}").format(framework=framework))
     lines.append(_("Placement   {placement}").format(placement=one_line(plan.placement)))
     lines += [
@@ -89,11 +90,11 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
         for container in plan.containers
     ]
     if plan.overhead:
-        program = _("the program") if spec.task_count == 1 else _("each program of its size")
+        what = _("the program") if spec.task_count == 1 else _("each program of its size")
         lines.append(
             _(
                 "Overhead    {overhead} MiB of it for master and agent, {memory} MiB for {program}"
-            ).format(overhead=plan.overhead, memory=spec.worker.resources.memory, program=program)
+            ).format(overhead=plan.overhead, memory=spec.worker.resources.memory, program=what)
         )
     if spec.task_count > 1:
         lines += ["", *role_lines(spec), ""]
@@ -103,10 +104,24 @@ def _request(spec: JobSpec, plan: Plan) -> list[str]:
         _("Secret      {source}").format(source=one_line(text))
         for text in secret_sources(spec.secrets)
     ]
+    lines += _checkpoint_lines(spec, program)
     if spec.share:
         lines.append(_("Share       {names}").format(names=Sharing.of(spec.share).sentence()))
     if spec.timeout is not None:
         lines.append(_("Timeout     {time}").format(time=format_duration(spec.timeout)))
+    return lines
+
+
+def _checkpoint_lines(spec: JobSpec, program: Program) -> list[str]:
+    """Return where a library's checkpoints are kept, and the rule of several tasks."""
+    lines = []
+    files = program.bundle.files if program.bundle is not None else {}
+    if spec.task_count > 1:
+        rule = expected_rule(files, spec.restore or "auto")
+        lines.append(_("Checkpoints {rule}").format(rule=rule))
+    if spec.checkpoint_links:
+        names = ", ".join(f"{one_line(name)}/" for name in spec.checkpoint_links)
+        lines.append(_("Kept        {names} in SUBMARINE_CHECKPOINT_DIR").format(names=names))
     return lines
 
 

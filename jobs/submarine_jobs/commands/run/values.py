@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.checks import lacks_module
 from submarine_jobs.datasets import is_exact_candidate, stage_exact_frame
 from submarine_jobs.frontends import Frontend, SubmitProgress
-from submarine_jobs.model import FRAME_INPUT, NamedInput, parse_python_env
+from submarine_jobs.model import BUILT_KINDS, FRAME_INPUT, NamedInput, parse_python_env
 from submarine_jobs.outputs import send_values
 from submarine_jobs.text import size
 from submarine_runtime.translation import _
@@ -115,7 +115,7 @@ def _can_read(spec: JobSpec, modules: tuple[str, ...]) -> bool:
             continue
         env = role.python_env or spec.python_env
         kind = parse_python_env(env).kind
-        if kind in ("archive", "docker"):
+        if kind in ("archive", "shared", "conda", "docker", *BUILT_KINDS):
             return False
         # This environment is packed.
         pythons.add(sys.executable if kind == "auto" else role.python or spec.python)

@@ -14,14 +14,18 @@ export function FailureBox(props: { view: IJobView }): React.ReactElement | null
   if (!failure) {
     return null;
   }
-  const failed = tasks.length > 1 ? tasks.find(task => task.state === 'FAILED')?.task : undefined;
+  const rank = failure.rank;
+  const several = tasks.length > 1 || rank !== null;
+  const failed = several ? tasks.find(task => task.state === 'FAILED')?.task : undefined;
   const { first, left, last } = fold(failure.frames);
   return (
     <div className="jp-Submarine-failure" role="group" aria-label={trans.__('Traceback')}>
       <div className="jp-Submarine-label">
-        {failed
-          ? trans.__('Traceback of %1, most recent call last', failed)
-          : trans.__('Traceback, most recent call last')}
+        {failed && rank !== null
+          ? trans.__('Traceback of %1, rank %2, most recent call last', failed, rank)
+          : failed
+            ? trans.__('Traceback of %1, most recent call last', failed)
+            : trans.__('Traceback, most recent call last')}
       </div>
       <ol>
         {first.map((frame, n) => (

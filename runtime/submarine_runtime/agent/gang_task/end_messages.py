@@ -50,8 +50,10 @@ def ended_line(
         "retry": "no" if is_permanent(ending) else "yes",
         **fields,
     }
+    if ending.failed is not None:
+        line["failed"] = ending.failed
     if ending.unrestored:
-        line["unrestored"] = True
+        line.update(unrestored=True, damaged=ending.unrestored)
     if len(json.dumps(line)) > MAX_LINK_LINE // 2:
         _shorten(line)
     return line

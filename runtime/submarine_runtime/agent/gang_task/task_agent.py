@@ -254,7 +254,14 @@ class TaskAgent:
         context = self._context
         tunnels = Tunnels(context.scratch.root)
         server = PortServer(self._listener, self._secret)
-        server.set_handlers(LiveRequests(context.status, self._task, context.logs, tunnels).accept)
+        requests = LiveRequests(
+            context.status,
+            self._task,
+            context.logs,
+            tunnels,
+            take_stacks=lambda: self._run.attempt.stacks() if self._run is not None else [],
+        )
+        server.set_handlers(requests.accept)
         server.serve_in_background()
 
 

@@ -95,6 +95,7 @@ class TaskRun:
             context.measured,
             lambda: self._send_state("met"),
             None if order.get("alone") else context.link.send,
+            lambda what, seconds: self._send("idle", what=what, seconds=seconds),
         )
         context.logs.shipped_by(self.attempt.log_shippers)
 
@@ -165,7 +166,7 @@ class TaskRun:
             context.config.save_grace,
             syncing.join,
             context.wakeup.wake,
-            self.attempt.copies.holds if self.attempt.copies is not None else None,
+            self.attempt.holds,
             context.config.spec.keep,
             self.attempt.first_rank,
             partial(self.attempt.save_outputs, succeeded=self._succeeded),

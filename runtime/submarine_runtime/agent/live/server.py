@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
 from typing import Any, Callable, Mapping
 
+from submarine_runtime import stacks
 from submarine_runtime.agent.live.stream import FollowerStream
 from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.network import Tunnels
@@ -21,6 +23,7 @@ from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.protocol.tunnels import PROTOCOL
 from submarine_runtime.record import Status
+from submarine_runtime.translation import _
 
 
 class LiveRequests(PortRequests):
@@ -39,6 +42,8 @@ class LiveRequests(PortRequests):
         Called when the client that started the job renews its lease.
     on_tokens
         Called with fresh delegation tokens.
+    take_stacks
+        Returns the stacks of the program's processes.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class LiveRequests(PortRequests):
         on_save: Callable[[str], dict[str, Any]] | None = None,
         on_renew: Callable[[], None] = lambda: None,
         on_tokens: Callable[[str], None] = lambda text: None,
+        take_stacks: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
         actions: dict[str, Callable[[Mapping[str, str]], dict[str, Any] | None]] = {
             wire.LOOK: lambda fields: status.tensorboard_clients.request(),
@@ -65,6 +71,8 @@ class LiveRequests(PortRequests):
             actions[wire.SAVE] = lambda fields: _saved(save, fields["name"])
         super().__init__(status, actions)
         self._task, self._logs, self._tunnels = task, logs, tunnels
+        self._take_stacks = take_stacks
+        self._taking = threading.Lock()
 
     def log(self, query: Mapping[str, str]) -> LogPiece:
         """See ``PortRequests.log``."""
@@ -89,6 +97,20 @@ class LiveRequests(PortRequests):
         if index is None or query.get("task", self._task) != self._task:
             raise RefusedError(404)
         return index
+
+    def stacks(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """See ``PortRequests.stacks``."""
+        if query.get("task", self._task) != self._task:
+            raise RefusedError(404)
+        with self._taking:
+            entries = self._take_stacks()
+        if not entries:
+            raise RefusedError(
+                409, _("The program of {task} is not running.").format(task=self._task)
+            )
+        if query.get("raw"):
+            return {"entries": entries}
+        return stacks.report(entries).to_json()
 
     def stream(self, query: Mapping[str, str]) -> Callable[[Write], None]:
         """See ``PortRequests.stream``."""

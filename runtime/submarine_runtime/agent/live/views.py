@@ -48,12 +48,13 @@ class LiveViews:
         announce: Callable[[str, int], None],
         on_renew: Callable[[], None],
         on_tokens: Callable[[str], None],
+        take_stacks: Callable[[], list[dict[str, Any]]],
     ) -> None:
         """Open the port, call ``announce`` to publish it, and show the job on YARN.
 
         Parameters
         ----------
-        on_cancel, on_save, on_renew, on_tokens
+        on_cancel, on_save, on_renew, on_tokens, take_stacks
             See ``LiveRequests``.
         announce
             Publishes host and port of the live view.
@@ -79,6 +80,7 @@ class LiveViews:
                 on_save,
                 on_renew,
                 on_tokens,
+                take_stacks,
             )
             server.set_handlers(self._requests.accept)
             server.serve_in_background()

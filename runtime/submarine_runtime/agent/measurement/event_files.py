@@ -1,121 +1,30 @@
-"""Read training scalars from growing TensorBoard event files, without TensorFlow.
+"""Decode the training scalars in TensorBoard event files, without TensorFlow.
 
 An event file is a sequence of framed records (length, checksum, data, checksum), each a small
 protobuf message. Only the scalars of the newest records are decoded, within a limit; images, graphs
-and damaged records are skipped. Checksums are not verified.
+and damaged records are skipped. Checksums are not verified. ``scalar_files`` finds the files.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 import struct
-import time
 
 from submarine_runtime.protobuf import fields
 
-#: Seconds between two searches for new files; limits of depth and number.
-SEARCH_SECONDS = 10.0
-MAX_DEPTH = 4
-MAX_FILES = 32
-MAX_ENTRIES = 2000
-#: Bytes read at once, the largest record that may hold scalars, records decoded at once.
-MAX_READ = 1 << 20
+#: The largest record that may hold scalars, and records decoded at once.
 MAX_RECORD = 1 << 14
 MAX_DECODED = 200
 #: A longer record means that the file is damaged; it is not read further.
 DAMAGED_LENGTH = 1 << 31
 _HEADER = 12
-_FRAME = 16
+FRAME = 16
 #: Fields of a ``TensorProto`` that may hold the number: tensor_content, float_val, double_val.
 _VALUES = (4, 5, 6)
 #: (DT_FLOAT or DT_DOUBLE, bytes of one number) -> format of ``struct``.
 _FORMS = {(1, 4): "<f", (2, 8): "<d"}
 
 
-class EventFiles:
-    """The scalars below one directory: ``train/epoch_loss`` -> newest value.
-
-    Attributes
-    ----------
-    values
-        The known scalars.
-    """
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._offsets: dict[str, int] = {}
-        self._next_search = 0.0
-        self.values: dict[str, float] = {}
-
-    def update(self) -> dict[str, float]:
-        """Read what is new and return all known scalars."""
-        now = time.monotonic()
-        if now >= self._next_search:
-            self._next_search = now + SEARCH_SECONDS
-            files = _event_files(self._directory)
-            self._offsets = {path: self._offsets.get(path, 0) for path in files}
-        for path in list(self._offsets):
-            self._read(path)
-        return self.values
-
-    def _read(self, path: str) -> None:
-        offset = self._offsets[path]
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return
-        try:
-            size = os.fstat(descriptor).st_size
-            if offset < 0 or size - offset < _FRAME:
-                return
-            data = os.pread(descriptor, MAX_READ, offset)
-        except OSError:
-            return
-        finally:
-            os.close(descriptor)
-        records, self._offsets[path] = _frames(data, offset, size)
-        prefix = os.path.relpath(os.path.dirname(path), self._directory)
-        for record in _worth_decoding(records):
-            for tag, value in scalars(record):
-                name = tag if prefix == "." else f"{prefix}/{tag}"
-                self.values[name] = value
-
-
-def _event_files(directory: str) -> list[str]:
-    """Return the newest event files below ``directory``, without following links."""
-    found: list[tuple[float, str]] = []
-    pending, seen = [(directory, 0)], 0
-    while pending:
-        folder, depth = pending.pop()
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        for entry in entries:
-            seen += 1
-            if seen > MAX_ENTRIES:
-                pending.clear()
-                break
-            if entry.is_dir(follow_symlinks=False):
-                if depth < MAX_DEPTH:
-                    pending.append((entry.path, depth + 1))
-            elif ".tfevents." in entry.name:
-                changed = _changed(entry.path)
-                if changed is not None:
-                    found.append((changed, entry.path))
-    return [path for _, path in sorted(found, reverse=True)[:MAX_FILES]]
-
-
-def _changed(path: str) -> float | None:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return None
-    return info.st_mtime if stat.S_ISREG(info.st_mode) else None
-
-
-def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
+def frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
     """Return the small records in ``data`` and the next file offset; -1: the file is damaged."""
     found: list[bytes] = []
     place = 0
@@ -123,7 +32,7 @@ def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
         (length,) = struct.unpack_from("<Q", data, place)
         if length > DAMAGED_LENGTH:
             return found, -1
-        end = place + _FRAME + length
+        end = place + FRAME + length
         if offset + end > size:
             break  # It is still being written.
         if end > len(data) and length <= MAX_RECORD:
@@ -134,7 +43,7 @@ def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
     return found, offset + place
 
 
-def _worth_decoding(records: list[bytes]) -> list[bytes]:
+def newest_records(records: list[bytes]) -> list[bytes]:
     """Return the newest records, and the last of each length among the rest for rare tags."""
     if len(records) <= MAX_DECODED:
         return records

@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import time
 from typing import TYPE_CHECKING, Sequence
 
 from submarine_runtime.agent.measurement.progress import Progress
 from submarine_runtime.agent.measurement.samples import SampleLog
 from submarine_runtime.processes import ProcessTree, Usage
 from submarine_runtime.record import Status
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
+    from submarine_runtime.agent.measurement.activity import Activity
     from submarine_runtime.gpus import DeviceUtilization, GpuMeter, Reading
 
 
@@ -30,11 +34,17 @@ class Measurement:
         Log of the samples; its devices are measured.
     tensorboard
         Directory in which event files appear; empty: none.
+    folders
+        Further directories in which libraries write scalars.
+    activity
+        Detects that the program is idle; None: not checked.
 
     Attributes
     ----------
     tree
         See the parameter.
+    diverged
+        The sentence about a loss that is no number; empty: none was seen.
     """
 
     def __init__(
@@ -44,11 +54,16 @@ class Measurement:
         logs: tuple[str, ...],
         samples: SampleLog | None = None,
         tensorboard: str = "",
+        folders: tuple[str, ...] = (),
+        activity: Activity | None = None,
     ) -> None:
         self.tree = tree
+        self.diverged = ""
         self._status = status
-        self._progress = Progress(logs, tensorboard)
+        self._progress = Progress(logs, tensorboard, folders)
+        self._began = time.monotonic()
         self._samples = samples
+        self._logs, self._activity = logs, activity
         self._gpus = _meter(samples)
         self._memory = 0.0
         self._used_before = _children_seconds()
@@ -60,6 +75,12 @@ class Measurement:
         self._status.set_task(memory_now=round(usage.memory, 1))
         self._note(max(usage.memory, self._memory))
         self._memory = usage.memory
+        if self._activity is not None:
+            readings = self._gpus.latest() if self._gpus is not None else ()
+            progress = self._progress
+            shared = ([_size(path) for path in self._logs], progress.value, dict(progress.scalars))
+            percents = [reading.percent for reading in readings]
+            self._activity.update(self.tree.root, self.tree.members, shared, percents)
         return usage
 
     def quick_memory(self) -> float:
@@ -70,7 +91,7 @@ class Measurement:
 
     def end(self) -> None:
         """Take the last measurement, after the program has ended and was reaped."""
-        self._update_progress()
+        self._update_progress(last=True)
         # getrusage has the exact CPU time of a reaped program, even a short one.
         used = _children_seconds() - self._used_before
         self.tree.cpu_seconds = max(self.tree.cpu_seconds, used)
@@ -82,11 +103,19 @@ class Measurement:
         """Return the mean utilization of each device."""
         return self._gpus.idleness() if self._gpus is not None else ()
 
-    def _update_progress(self) -> None:
-        progress = self._progress.update()
+    def _update_progress(self, *, last: bool = False) -> None:
+        progress = self._progress.update(last=last)
         if progress is not None:
             self._status.set_task(progress=round(progress, 4))
             self._status.set_record(progress=round(progress, 4))
+        seconds = time.monotonic() - self._began
+        name = "" if self.diverged else self._progress.no_number(seconds, last=last)
+        if name:
+            self.diverged = _(
+                "{name} was {value:g} {seconds:.0f} s after the program's start: look for invalid "
+                "values in the data, or lower the learning rate."
+            ).format(name=name, value=self._progress.scalars[name], seconds=seconds)
+            self._status.event("warning", self.diverged)
 
     def _note(self, memory: float, last: bool = False) -> None:
         self._status.set_task(
@@ -106,6 +135,13 @@ class Measurement:
                 self._progress.scalars,
                 last=last,
             )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _children_seconds() -> float:

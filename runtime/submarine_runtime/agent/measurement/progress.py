@@ -1,8 +1,8 @@
 """Detect the progress and the training scalars of a program at low cost.
 
-Reads new output and new TensorBoard files, within limits. Supports XLearning's
+Reads new output and new TensorBoard files, within limits. Progress comes from XLearning's
 ``report:progress:0.42``, Keras' ``Epoch 2/5`` with its step counter, tqdm's bars and a TensorBoard
-scalar named ``progress``. Other text is ignored.
+scalar named ``progress``; ``training_scalars`` finds scalars. Other text is ignored.
 """
 
 from __future__ import annotations
@@ -13,39 +13,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.measurement.event_files import EventFiles
+    from submarine_runtime.agent.measurement.training_scalars import TrainingScalars
 
 MAX_READ = 1 << 16
-#: Bytes that are read again, for words that were incomplete; and for whole lines of scalars, since
-#: the rest of a line could be taken for a line with another name.
+#: Bytes that are read again, for words that were incomplete.
 _OVERLAP = 64
-_LINE = 512
 MAX_BARS = 16
 _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})?)(%?)")
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
 _STEP = re.compile(rb"[\r\n\x08m] {0,9}(\d{1,9})/(\d{1,9})(?:\x1b\[0m)? ")
 _BAR = re.compile(rb"([^\r\n|%]{0,60}?) {0,3}\d{1,3}%\|[^|\r\n]{0,300}\| *(\d{1,12})/(\d{1,12}) \[")
-#: Number of bytes at the end of the text, and of lines in them, that are parsed.
-MAX_TEXT = 1 << 13
-MAX_LINES = 64
-_NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|nan|inf|-inf"
-_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-_END = re.compile(rb"[\r\n\x08]+")
-_SCALAR_STEP = re.compile(rb"\s{0,9}\d{1,9}/\d{1,9}\s")
-_PAIR = re.compile(rb"(?:^|- )\s{0,3}([A-Za-z_][\w./]{0,47}): (" + _NUMBER + rb")(?=\s*(?:-|$))")
-_PAIRS_ONLY = re.compile(
-    rb"\s*[A-Za-z_][\w./]{0,47}: (?:"
-    + _NUMBER
-    + rb")(?:\s+-\s+[A-Za-z_][\w./]{0,47}: (?:"
-    + _NUMBER
-    + rb")){0,15}\s*"
-)
-_SCALAR_BAR = re.compile(
-    rb"\d{1,3}%\|[^|]{0,300}\| *[\d.]+[kMG]?/[\d.]+[kMG]? \[[^\]]{0,80}?, ?[^\]]{0,200}\]"
-)
-_POSTFIX = re.compile(rb", ([A-Za-z_]\w{0,47})=(" + _NUMBER + rb")(?=[,\]])")
-#: Words in such lines that are not scalars.
-_NONE_OF_THEM = frozenset({"ETA"})
+#: Rank of the process that wrote a line, in a container with several.
+_LABEL = re.compile(rb"(^|[\r\n])\[\d{1,6}\] ")
 
 
 class Progress:
@@ -57,51 +36,81 @@ class Progress:
         The program's logs.
     tensorboard
         Directory of event files; empty: none.
+    folders
+        Further directories in which libraries write event files or tables of scalars.
 
     Attributes
     ----------
     value
         The progress.
-    scalars
-        The newest value of each training scalar that was found.
     """
 
-    def __init__(self, paths: tuple[str, ...], tensorboard: str = "") -> None:
+    def __init__(
+        self, paths: tuple[str, ...], tensorboard: str = "", folders: tuple[str, ...] = ()
+    ) -> None:
         self._position = dict.fromkeys(paths, 0)
+        #: Where the first line begins that was incomplete.
+        self._line = dict.fromkeys(paths, 0)
         self._epoch: tuple[int, int] | None = None
         self._reported = False
         self._bars = _Bars()
-        self._tensorboard = tensorboard
-        self._events: EventFiles | None = None
+        self._places = (tensorboard, folders)
+        self._looked = False
+        self._scalars: TrainingScalars | None = None
         self.value: float | None = None
-        self.scalars: dict[str, float] = {}
 
-    def update(self) -> float | None:
-        """Read what is new; the newest report counts."""
-        for path, position in self._position.items():
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The newest value of each training scalar that was found."""
+        return {} if self._scalars is None else self._scalars.values
+
+    def no_number(self, seconds: float, *, last: bool) -> str:
+        """Return the name of a loss that is no finite number; see ``TrainingScalars``."""
+        return "" if self._scalars is None else self._scalars.no_number(seconds, last=last)
+
+    def update(self, *, last: bool = False) -> float | None:
+        """Read what is new; the newest report counts.
+
+        Parameters
+        ----------
+        last
+            The program has ended: a line without an end is complete.
+        """
+        for path in self._position:
             with suppress(OSError):
-                size = os.stat(path).st_size
-                if size > position:
-                    self._position[path] = size
-                    begin = max(0, position - _LINE, size - MAX_READ)
-                    with open(path, "rb") as file:
-                        file.seek(begin)
-                        text = file.read(MAX_READ + _LINE)
-                    self.scalars.update(printed_scalars(text, cut=begin > 0))
-                    self._read(text[max(0, position - _OVERLAP - begin) :])
-        self._read_events()
+                self._read_log(path, last)
+        if self._scalars is not None or self._looked or last:
+            self._read_files(last)
+        self._looked = True
         return self.value
 
-    def _read_events(self) -> None:
-        if not self._tensorboard:
+    def _read_log(self, path: str, last: bool) -> None:
+        size = os.stat(path).st_size
+        position, line = self._position[path], self._line[path]
+        if size <= (line if last else position):
             return
-        if self._events is None:
-            # cost: the reader of event files, which most programs do not write.
-            from submarine_runtime.agent.measurement.event_files import EventFiles
+        self._position[path] = size
+        begin = max(0, min(position - _OVERLAP, line), size - MAX_READ)
+        with open(path, "rb") as file:
+            file.seek(begin)
+            text = file.read(size - begin)
+        lines = text[max(0, line - begin) :]
+        self._training_scalars().read_log(lines, cut=begin > line, growing=not last)
+        ended = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        self._line[path] = max(line, begin + ended if ended else 0)
+        if size > position:
+            self._read(_LABEL.sub(rb"\1", text[max(0, position - _OVERLAP - begin) :]))
 
-            self._events = EventFiles(self._tensorboard)
-        for name, value in self._events.update().items():
-            self.scalars[name] = value
+    def _training_scalars(self) -> TrainingScalars:
+        if self._scalars is None:
+            # cost: a dozen regular expressions, which the program's start is not to wait for.
+            from submarine_runtime.agent.measurement.training_scalars import TrainingScalars
+
+            self._scalars = TrainingScalars(*self._places)
+        return self._scalars
+
+    def _read_files(self, last: bool) -> None:
+        for name, value in self._training_scalars().read_files(last=last).items():
             if name.rpartition("/")[2] == "progress" and 0.0 <= value <= 1.0:
                 self.value, self._reported = value, True
 
@@ -173,31 +182,3 @@ class _Bars:
         if done * 2 < self._bars.get(key, 0):  # By much, because some text is read twice.
             self._repeated.add(key)
         self._bars[key] = done
-
-
-def printed_scalars(text: bytes, *, cut: bool = False) -> dict[str, float]:
-    """Return name -> newest value in the end of ``text``.
-
-    Parameters
-    ----------
-    cut
-        ``text`` may begin within a line; the rest of that line could be taken for another name.
-    """
-    lines = _END.split(_COLOUR.sub(b"", text[-MAX_TEXT:]))
-    if cut or len(text) > MAX_TEXT:
-        del lines[0]
-    found: dict[str, float] = {}
-    for line in reversed(lines[-MAX_LINES:]):
-        for name, value in _of_line(line):
-            key = name.decode("ascii", "replace")
-            if key not in _NONE_OF_THEM:
-                found.setdefault(key, float(value))
-    return found
-
-
-def _of_line(line: bytes) -> list[tuple[bytes, bytes]]:
-    if b": " in line and (_SCALAR_STEP.match(line) or _PAIRS_ONLY.fullmatch(line)):
-        return _PAIR.findall(line)
-    if b"%|" in line and _SCALAR_BAR.search(line):
-        return _POSTFIX.findall(line)
-    return []

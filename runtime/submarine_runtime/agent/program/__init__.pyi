@@ -10,6 +10,7 @@ from .environment import (
     ProgramResources as ProgramResources,
     copy_runtime_files as copy_runtime_files,
     interpreter as interpreter,
+    process_labels as process_labels,
     runtime_path as runtime_path,
     secret_values as secret_values,
 )

@@ -76,7 +76,10 @@ class Ending:
     Parameters
     ----------
     unrestored
-        The program was not started, because the snapshot that the coordinator chose is damaged.
+        The program was not started, because the snapshot of this task that the coordinator chose is
+        damaged.
+    failed
+        When its first process failed, in seconds since the epoch; None if it did not.
     """
 
     reason: EndReason
@@ -84,7 +87,8 @@ class Ending:
     exit_code: int | None = None
     signal: int | None = None
     failure: Failure | None = None
-    unrestored: bool = False
+    unrestored: str = ""
+    failed: float | None = None
 
 
 def determine_ending(facts: ProgramFacts) -> Ending:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 import submarine_runtime
+from submarine_runtime import frameworks
 from submarine_runtime.agent.program.client_configuration import place_client_configuration
 from submarine_runtime.frameworks import Setup
 from submarine_runtime.protocol import (
@@ -132,7 +133,10 @@ def program_environment(
 
 
 def _add_tracking(variables: dict[str, str], config: AgentConfig, scratch: Scratch) -> None:
-    """Let MLflow and Weights & Biases store runs in SUBMARINE_OUTPUT_DIR, unless the user chose."""
+    """Let MLflow and Weights & Biases store runs in SUBMARINE_OUTPUT_DIR, unless the user chose.
+
+    Hugging Face's Trainer writes its event files where those of a job are.
+    """
     job, place = config.record.job_id, scratch.saved_output()
     run = f"{job}-{scratch.task_name}"
     # MLflow has no variable for the name of a run: it is a tag.
@@ -144,6 +148,7 @@ def _add_tracking(variables: dict[str, str], config: AgentConfig, scratch: Scrat
         found["MLFLOW_ALLOW_FILE_STORE"] = "true"  # MLflow 3 asks for it.
     if "MLFLOW_EXPERIMENT_ID" not in variables:
         found["MLFLOW_EXPERIMENT_NAME"] = config.spec.name
+    found["TENSORBOARD_LOGGING_DIR"] = scratch.outputs[layout.TENSORBOARD]
     if "WANDB_API_KEY" not in variables:
         found["WANDB_MODE"] = "offline"
     for name, value in found.items():
@@ -194,9 +199,31 @@ def program_command(
     if len(setup.processes) <= 1:
         return command
     orders = os.path.join(scratch.launch, "processes.json")
+    labels = process_labels(setup)
+    content = {
+        "command": command,
+        "variables": setup.processes,
+        "labels": labels,
+        "failures": [scratch.path(failure_file(number)) for number in range(len(labels))],
+        "consequence": frameworks.CONSEQUENCE,
+    }
     with open(orders, "w", encoding="utf-8") as file:
-        json.dump({"command": command, "variables": setup.processes}, file)
+        json.dump(content, file)
     return [sys.executable, "-I", "-S", os.path.join(scratch.launch, _SEVERAL), orders]
+
+
+def failure_file(number: int) -> str:
+    """Return the name of the file in which the launcher writes the exception of a process."""
+    return f"failure-{number}.json" if number else "failure.json"
+
+
+def process_labels(setup: Setup) -> list[str]:
+    """Return the rank of each process of the program, or its number if it has none."""
+    names = ("RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
+    return [
+        next((one[name] for name in names if name in one), str(number))
+        for number, one in enumerate(setup.processes)
+    ]
 
 
 def interpreter(config: AgentConfig, scratch: Scratch) -> str:

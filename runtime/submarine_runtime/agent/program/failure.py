@@ -41,14 +41,40 @@ def load_failure(path: str) -> tuple[Failure, str] | None:
         _text(data.get("message"), 4096),
         frames,
         _text(data.get("text"), MAX_TEXT + 16),
+        _seconds(data.get("time")),
     )
     return failure, _text(data.get("kind"), 20)
 
 
-def parse_stderr(path: str) -> Failure | None:
+def load_torch_error(path: str) -> Failure | None:
+    """Return the exception in an error file of ``torch.distributed.elastic``, if there is one.
+
+    PyTorch writes it for functions with its decorator ``record``, and torchrun for the process that
+    failed first.
+    """
+    data = _read_json(path)
+    message = data.get("message") if isinstance(data, dict) else None
+    if not isinstance(message, dict):
+        return None
+    name, _separator, text = _text(message.get("message"), 4096).partition(": ")
+    extra = message.get("extraInfo")
+    extra = extra if isinstance(extra, dict) else {}
+    stack = _text(extra.get("py_callstack"), MAX_TEXT)
+    found = _parse_traceback(stack.encode())
+    failure = found or Failure(name[:300] or "Exception", text, [], stack)
+    failure.time = _seconds(extra.get("timestamp"))
+    return failure
+
+
+def parse_stderr(path: str, label: str = "") -> Failure | None:
     """Return the last Python traceback in the last 256 KiB of a log, in linear time.
 
     Its text begins with the tracebacks of its causes.
+
+    Parameters
+    ----------
+    label
+        Of the lines of one process; empty: lines have no labels.
     """
     try:
         with open(path, "rb") as file:
@@ -56,6 +82,19 @@ def parse_stderr(path: str) -> Failure | None:
             tail = file.read(MAX_STDERR)
     except OSError:
         return None
+    return _parse_traceback(_lines_of(tail, label))
+
+
+def _lines_of(text: bytes, label: str) -> bytes:
+    """Return the lines of one process without its label."""
+    if not label:
+        return text
+    mark = f"[{label}] ".encode()
+    lines = text.split(b"\n")
+    return b"\n".join(line[len(mark) :] for line in lines if line.startswith(mark))
+
+
+def _parse_traceback(tail: bytes) -> Failure | None:
     start = tail.rfind(b"\n" + _HEADER) + 1
     if start == 0 and not tail.startswith(_HEADER):
         return None
@@ -112,12 +151,19 @@ def name_cells(failure: Failure, program_directory: str) -> Failure:
     return failure
 
 
-def last_line(path: str) -> str:
-    """Return the last line of a log that is not blank, at most 300 characters."""
+def last_line(path: str, label: str = "") -> str:
+    """Return the last line of a log that is not blank, at most 300 characters.
+
+    Parameters
+    ----------
+    label
+        Of the lines of one process; empty: any line.
+    """
+    end = 1 << 16 if label else 4096
     try:
         with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - 4096))
-            lines = file.read(4096).decode("utf-8", "replace").splitlines()
+            file.seek(max(0, os.path.getsize(path) - end))
+            lines = _lines_of(file.read(end), label).decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
     return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
@@ -133,6 +179,13 @@ def _read_json(path: str) -> Any:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _seconds(value: Any) -> float | None:
+    """Return seconds since the epoch, which PyTorch writes as a text."""
+    if isinstance(value, str) and value.isdigit():
+        value = int(value[:12])
+    return float(value) if isinstance(value, (int, float)) and 0 < value < 1e11 else None
 
 
 def _text(value: Any, limit: int) -> str:

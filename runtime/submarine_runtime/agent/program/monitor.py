@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, Mapping
+from typing import TYPE_CHECKING, Callable, Mapping
 
 from submarine_runtime.agent.measurement import SampleLog
 from submarine_runtime.agent.program.ending import (
@@ -14,12 +14,8 @@ from submarine_runtime.agent.program.ending import (
     determine_ending,
     requested_ending,
 )
-from submarine_runtime.agent.program.failure import (
-    last_line,
-    load_failure,
-    name_cells,
-    parse_stderr,
-)
+from submarine_runtime.agent.program.failure import last_line, name_cells
+from submarine_runtime.agent.program.first_failure import FailedProcess, first_failure
 from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
 from submarine_runtime.network import PortUse
@@ -28,6 +24,9 @@ from submarine_runtime.protocol import AgentConfig, EndReason, layout
 from submarine_runtime.record import Status, memory_sentence, resource_hints
 from submarine_runtime.storage import Scratch
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.measurement import Activity
 
 SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
@@ -38,6 +37,18 @@ FIRST_LINE_PAUSE = 0.02
 DISK_FULL = 1 << 16
 #: Number of bytes at the end of stderr that are searched for the message of a taken port.
 PORT_TAIL = 1 << 14
+#: Reasons whose sentence describes the end of one process.
+_OF_ONE_PROCESS = frozenset(
+    {
+        EndReason.DISK_FULL,
+        EndReason.IMPORT_ERROR,
+        EndReason.KILLED_BY_SIGNAL,
+        EndReason.PROGRAM_ERROR,
+    }
+)
+#: Where libraries write training scalars by default, below the working directory and checkpoints:
+#: Lightning, PyTorch and the Trainer of Hugging Face, and the name in Lightning's documentation.
+SCALAR_FOLDERS = ("lightning_logs", "runs", "logs")
 
 
 class ProgramMonitor:
@@ -51,8 +62,12 @@ class ProgramMonitor:
         Log of the measurements; its devices are measured too.
     tensorboard
         Directory in which the program's event files appear; empty: none.
+    folders
+        Further directories in which libraries write training scalars.
     port_use
         Detects whether the program uses its rendezvous port; None: not checked.
+    activity
+        Detects that the program is idle; None: not checked.
 
     Attributes
     ----------
@@ -70,7 +85,9 @@ class ProgramMonitor:
         end_request: Callable[[], dict[str, str] | None],
         samples: SampleLog | None = None,
         tensorboard: str = "",
+        folders: tuple[str, ...] = (),
         port_use: PortUse | None = None,
+        activity: Activity | None = None,
     ) -> None:
         # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.measurement import Measurement
@@ -82,7 +99,9 @@ class ProgramMonitor:
         self._logs = logs
         self._end_request = end_request
         self._port_use = port_use
-        self._measure = Measurement(program.tree, status, logs, samples, tensorboard)
+        self._measure = Measurement(
+            program.tree, status, logs, samples, tensorboard, folders, activity
+        )
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
@@ -122,7 +141,8 @@ class ProgramMonitor:
 
     def hints(self, ending: Ending) -> list[str]:
         """Return advice for the owner after the program has ended."""
-        return resource_hints(
+        found = [self._measure.diverged] if self._measure.diverged else []
+        return found + resource_hints(
             requested=self._config.size.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
@@ -198,8 +218,9 @@ def collect_facts(
     shell: bool,
     watch: ProgramMonitor,
     port_messages: tuple[str, ...] = (),
-) -> ProgramFacts:
-    """Return the facts of a program that ended with the status ``code``.
+    labels: list[str] | None = None,
+) -> tuple[ProgramFacts, FailedProcess | None]:
+    """Return the facts of a program that ended with the status ``code``; the process that failed.
 
     Parameters
     ----------
@@ -211,9 +232,15 @@ def collect_facts(
         The monitor of the program.
     port_messages
         Texts in stderr that mean a taken port.
+    labels
+        One for each process of the program; None: one process.
     """
+    labels = labels or ["0"]
+    first = None
+    if code != 0:
+        first = first_failure(scratch.root, scratch.launch, stderr, code, labels)
     facts = ProgramFacts(
-        code,
+        code if first is None or watch.stopped is not None else first.status,
         shell,
         watch.stopped,
         watch.stopped_detail,
@@ -222,18 +249,22 @@ def collect_facts(
     )
     if not shell:
         facts.started = os.path.exists(os.path.join(scratch.launch, "started"))
-        loaded = load_failure(scratch.path("failure.json"))
-        if loaded is not None:
-            facts.failure, facts.kind = loaded
-    if code != 0:
-        facts.last_line = last_line(stderr)
+    if first is not None:
+        facts.failure, facts.kind = first.failure, first.kind
+        facts.last_line = last_line(stderr, labels[first.number] if len(labels) > 1 else "")
         facts.disk_full = _disk_full(scratch.root, scratch.logs)
         facts.port_taken = _last_line_with(stderr, port_messages)
-        if facts.failure is None:
-            facts.failure = parse_stderr(stderr)
     if facts.failure is not None:
         facts.failure = name_cells(facts.failure, scratch.program)
-    return facts
+    return facts, first
+
+
+def _name_rank(ending: Ending, rank: int, *, several: bool) -> None:
+    """Add the rank of the process that failed first; the task names it if there is one process."""
+    if ending.failure is not None:
+        ending.failure.rank = rank
+    if several and ending.detail and ending.reason in _OF_ONE_PROCESS:
+        ending.detail = _("Rank {rank}: {detail}").format(rank=rank, detail=ending.detail)
 
 
 def _last_line_with(path: str, words: tuple[str, ...]) -> str:
@@ -272,6 +303,9 @@ def monitor_program(
     samples: SampleLog | None = None,
     port_messages: tuple[str, ...] = (),
     port_use: PortUse | None = None,
+    labels: list[str] | None = None,
+    first_rank: int | None = None,
+    activity: Activity | None = None,
 ) -> Ending:
     """Monitor the program until it and its processes have ended; return the ending.
 
@@ -285,6 +319,12 @@ def monitor_program(
         Texts in stderr that mean a taken port; empty: not searched.
     port_use
         Detects whether the program uses its rendezvous port.
+    labels
+        One for each process of the program, before each line of its output; None: one process.
+    first_rank
+        Rank of its first process; None if the job has only one.
+    activity
+        Detects that the program is idle.
     """
     kills = kernel_memory_kills()
     watch = ProgramMonitor(
@@ -296,7 +336,13 @@ def monitor_program(
         end_request,
         samples,
         scratch.outputs[layout.TENSORBOARD],
+        tuple(
+            os.path.join(place, name)
+            for place in (scratch.program, scratch.outputs[layout.CHECKPOINTS])
+            for name in SCALAR_FOLDERS
+        ),
         port_use,
+        activity,
     )
     code = watch.until_end()
     left = program.end_remaining_processes(watch.tree.known)
@@ -311,15 +357,20 @@ def monitor_program(
     status.set_used(
         memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1)
     )
-    facts = collect_facts(
+    facts, first = collect_facts(
         scratch,
         logs["stderr"],
         code,
         shell=config.task_role.command is not None,
         watch=watch,
         port_messages=port_messages,
+        labels=labels,
     )
     facts.kernel_kills = kernel_memory_kills() - kills
     ending = determine_ending(facts)
+    if first is not None:
+        ending.failed = first.time or time.time()
+        if first_rank is not None:
+            _name_rank(ending, first_rank + first.number, several=len(labels or ()) > 1)
     status.set_record(hints=watch.hints(ending))
     return ending

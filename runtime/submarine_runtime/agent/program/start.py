@@ -38,17 +38,52 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
     results = [
         name
         for name in os.listdir(scratch.root)
-        if name.startswith("result-") and name.endswith(".zip")
+        if (name.startswith("result-") and name.endswith(".zip"))
+        or name.startswith(("failure-", "torch-error-"))
     ]
-    for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started", *results):
+    launch = ("launch/started", "launch/exits.json")
+    for leftover in ("failure.json", "returns.txt", layout.RESULT, *launch, *results):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))
     rmtree(scratch.saved_output(), ignore_errors=True)
     make_directories(scratch.saved_output())
     try:
-        return framework_setup(config, member, members)
+        link_checkpoints(config.spec.checkpoint_links, scratch)
+        setup = framework_setup(config, member, members)
     except ValueError as exc:
         return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
+    if "TORCHELASTIC_RUN_ID" in setup.env:
+        for number, variables in enumerate(setup.processes):
+            variables["TORCHELASTIC_ERROR_FILE"] = scratch.path(f"torch-error-{number}.json")
+    return setup
+
+
+def link_checkpoints(names: Sequence[str], scratch: Scratch) -> None:
+    """Let directories of the working directory be links into the checkpoint directory.
+
+    What a library writes there is then synced, saved and restored. Existing names are not changed.
+
+    Raises
+    ------
+    ValueError
+        If a link cannot be made.
+    """
+    for name in names:
+        link, target = (
+            os.path.join(root, name)
+            for root in (scratch.program, scratch.outputs[layout.CHECKPOINTS])
+        )
+        try:
+            if not os.path.lexists(link):
+                os.symlink(os.path.relpath(target, scratch.program), link)
+            if os.path.islink(link):
+                make_directories(target)
+        except OSError as exc:
+            raise ValueError(
+                _("{name}, a directory of checkpoints, cannot be linked: {strerror}.").format(
+                    name=name, strerror=exc.strerror
+                )
+            ) from exc
 
 
 def helper_ending(sentence: str, framework: str) -> Ending:

@@ -157,6 +157,10 @@ class Cancellation:
         """End the job because its lease has expired; saving is not limited further."""
         self._accept({"reason": EndReason.LEASE_EXPIRED.value, "why": why}, float("inf"))
 
+    def end_idle(self, why: str) -> None:
+        """End the job because its GPUs are idle; saving is not limited further."""
+        self._accept({"reason": EndReason.IDLE_GPU.value, "why": why}, float("inf"))
+
     def limit(self, seconds: float) -> float:
         """Return the part of ``seconds`` that saving may use."""
         return min(seconds, self._grace)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime import yarn
+from submarine_runtime.agent import single_task
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.live import LiveViews
 from submarine_runtime.agent.outputs import model_version
@@ -206,7 +207,14 @@ class SingleTaskAgent:
         files = self._context.logs.begin(config.epoch, config.attempt)
         devices = preparing.devices if preparing.driver else ()
         attempt = self._attempt = Attempt(
-            config, [member], self._context.store, self._scratch, self._status, files, devices
+            config,
+            [member],
+            self._context.store,
+            self._scratch,
+            self._status,
+            files,
+            devices,
+            on_idle=self._on_idle,
         )
         self._context.publisher.add(attempt.samples)
         # Import the code for the end of the job now: YARN deletes the archive as soon as it sends
@@ -237,6 +245,7 @@ class SingleTaskAgent:
                 self._context.publisher.announce,
                 self._context.lease.renew,
                 self._context.tokens.receive,
+                lambda: self._attempt.stacks() if self._attempt is not None else [],
             )
 
     def _close(self, ending: Ending) -> int:
@@ -311,9 +320,19 @@ class SingleTaskAgent:
             () if self._attempt is None else (self._attempt.samples,),
         )
 
+    def _on_idle(self, what: str, seconds: float) -> None:
+        """Report a limit of ``--stall`` or ``--idle-gpu`` that is exceeded."""
+        attempt = self._attempt
+        if attempt is None or not seconds:
+            return
+        single_task.report_idle(
+            what, seconds, self._config.spec, attempt, self._status, self._cancel
+        )
+
     def _on_request(self, request: dict[str, str]) -> None:
         ending = requested_ending(request)
         kind = "cancel_requested" if ending.reason is EndReason.CANCELLED else "lease"
+        kind = "idle_gpu" if ending.reason is EndReason.IDLE_GPU else kind
         self._status.event(kind, ending.detail)
         self._wakeup.wake()
 

@@ -24,6 +24,7 @@ from submarine_runtime.snapshots import (
     is_below,
     replace_directory,
     snapshots_of,
+    state_of,
 )
 from submarine_runtime.storage import (
     DamagedError,
@@ -104,7 +105,7 @@ class ChiefCheckpoints:
     def holds(self, path: str) -> bool:
         """Return whether an absolute path is a copy that the evaluator has not changed."""
         with self._lock:
-            return _state_of(path) in self._all_copies
+            return state_of(path) in self._all_copies
 
     def _run(self) -> None:
         pause = min(LONGEST_PAUSE, self._interval / 2)
@@ -184,13 +185,13 @@ class ChiefCheckpoints:
             os.link(self._linked(path), target)
         make_directories(os.path.dirname(os.path.join(self._root, top)))
         with self._lock, suppress(OSError):  # The program has created it: link file by file.
-            self._all_copies.update(filter(None, (_state_of(self._linked(path)) for path in paths)))
+            self._all_copies.update(filter(None, (state_of(self._linked(path)) for path in paths)))
             os.rename(temporary, os.path.join(self._root, top))
         shutil.rmtree(temporary, ignore_errors=True)
 
     def _show_file(self, path: str) -> None:
         source, target = self._linked(path), os.path.join(self._root, path)
-        new, current = _state_of(source), _state_of(target)
+        new, current = state_of(source), state_of(target)
         if new is None or current == new:
             self._note(path, new)
             return
@@ -209,7 +210,7 @@ class ChiefCheckpoints:
             self._keep_own(path)
             return
         with self._lock:
-            if _state_of(target) == current:
+            if state_of(target) == current:
                 self._all_copies.add(new)
                 os.replace(temporary, target)
                 self._copies[path] = new
@@ -248,7 +249,7 @@ class ChiefCheckpoints:
                 continue
             del self._absent[path]
             copy = self._copies.pop(path, None)
-            if copy is None or _state_of(target) != copy:
+            if copy is None or state_of(target) != copy:
                 continue  # The evaluator has replaced it.
             os.unlink(target)
             directory = os.path.dirname(path)
@@ -274,14 +275,6 @@ class ChiefCheckpoints:
 
     def _save(self) -> None:
         replace_file(self._list, json.dumps(self._copies).encode())
-
-
-def _state_of(path: str) -> FileState | None:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return None
-    return FileState(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def _is_state(path: str) -> bool:

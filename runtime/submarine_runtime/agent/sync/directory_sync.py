@@ -18,6 +18,7 @@ from submarine_runtime.snapshots import (
     ChangedError,
     FileState,
     SnapshotWriter,
+    is_being_saved,
     is_coherent,
     is_complete,
     scan_directory,
@@ -205,7 +206,8 @@ class DirectorySync:
         now = self._scan()
         named = {path for path in now if path.rpartition("/")[2] == STATE_FILE}
         same = all(now.get(path) == seen for path, seen in files.items())
-        return same and named <= files.keys() and is_coherent(self._root, files)
+        whole = same and named <= files.keys() and is_coherent(self._root, files)
+        return whole and not is_being_saved(files, self._published)
 
     def _send(self, files: dict[str, FileState], mirror_only: bool) -> int:
         sent = 0

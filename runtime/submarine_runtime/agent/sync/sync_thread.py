@@ -13,10 +13,10 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from typing import Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
 from submarine_runtime.agent.sync.directory_sync import DirectorySync, HardLinks
+from submarine_runtime.agent.sync.other_tasks import OtherTasksFiles
 from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.record import TensorBoardClients
 from submarine_runtime.snapshots import (
@@ -33,6 +33,9 @@ from submarine_runtime.snapshots import (
 )
 from submarine_runtime.storage import Scratch, Store, StoreError, UnconfirmedError, wait_sentence
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
 
 #: Seconds between two scans after a change.
 SCAN_SECONDS = 1.0
@@ -70,7 +73,10 @@ class SyncThread:
     tensorboard_clients
         While there are any, TensorBoard files are uploaded every ``DISPLAY_SECONDS`` seconds.
     copies
-        The chief's checkpoints in the directory of an evaluator, which are not part of its own.
+        Files in the checkpoint directory that are not the task's own: of the chief, in that of an
+        evaluator, or of other tasks.
+    world
+        Number of processes that write checkpoints together; 0: not known.
     report
         Sends a ``snapshot`` line to the coordinator, which then also decides which snapshots are
         deleted (``order``). None: there is no coordinator.
@@ -93,7 +99,8 @@ class SyncThread:
         *,
         chief: bool = True,
         tensorboard_clients: TensorBoardClients | None = None,
-        copies: ChiefCheckpoints | None = None,
+        copies: ChiefCheckpoints | OtherTasksFiles | None = None,
+        world: int = 0,
         report: Callable[[dict[str, Any]], None] | None = None,
         is_running: Callable[[], bool] = lambda: True,
         streams: Any = None,
@@ -114,6 +121,7 @@ class SyncThread:
             links = HardLinks(self._roots[part])
             reader = FileReader(links.path_of, self._check)
             writer = SnapshotWriter(store, directory, part, reader)
+            writer.world = world
             own = copies.own if copies is not None and part == layout.CHECKPOINTS else dict
             patience = 3 * self._interval
             self._parts[part] = DirectorySync(links, part, writer, patience, own, is_running)
@@ -259,6 +267,8 @@ class SyncThread:
             round=manifest.round,
             digests={file.path: file.crc for file in listed},
             steps=manifest.steps if listed else {},
+            needs=manifest.needs if listed else {},
+            world=manifest.world,
         )
 
     def _pause(self) -> float:

@@ -1,9 +1,6 @@
 from .job_outputs import publish_job_outputs as publish_job_outputs
 from .publisher import EventPublisher as EventPublisher
-from .snapshot_survey import (
-    SnapshotSurvey as SnapshotSurvey,
-    delete_superfluous_snapshots as delete_superfluous_snapshots,
-)
+from .snapshot_survey import SnapshotSurvey as SnapshotSurvey
 from .storage_wait import StorageWait as StorageWait
 from .takeover import (
     EarlierAttempts as EarlierAttempts,

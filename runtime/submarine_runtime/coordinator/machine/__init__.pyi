@@ -7,22 +7,17 @@ from .actions import (
     RequestContainer as RequestContainer,
     SendMessage as SendMessage,
     StartTask as StartTask,
+    TakeStacks as TakeStacks,
 )
 from .gang import waiting_sentence as waiting_sentence
 from .losses import lost_agent_events as lost_agent_events
-from .restore_point import (
-    FINAL as FINAL,
-    FIRST_ROUND as FIRST_ROUND,
-    PATH as PATH,
-    SNAPSHOT as SNAPSHOT,
-    Progress as Progress,
-    RestorePoint as RestorePoint,
-    RestoreQuery as RestoreQuery,
-    Snapshot as Snapshot,
-    TaskRestore as TaskRestore,
-    choose_restore_point as choose_restore_point,
-)
 from .restore_state import restore_query as restore_query
+from .stalls import (
+    idle_reported as idle_reported,
+    schedule_check as schedule_check,
+    stacks_taken as stacks_taken,
+    take_stacks_if_due as take_stacks_if_due,
+)
 from .state import (
     ACTIVE as ACTIVE,
     MONITORED as MONITORED,

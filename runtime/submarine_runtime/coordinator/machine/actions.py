@@ -79,6 +79,15 @@ class ChooseRestorePoint:
 
 
 @dataclass(frozen=True)
+class TakeStacks:
+    """Take the stacks of the tasks ``running``; the programs of ``ended`` have ended."""
+
+    epoch: int
+    running: tuple[str, ...]
+    ended: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class FinishJob:
     """All agents have left: publish the record and exit."""
 
@@ -90,5 +99,6 @@ Action = Union[
     StartTask,
     ChooseRestorePoint,
     RecordEvent,
+    TakeStacks,
     FinishJob,
 ]

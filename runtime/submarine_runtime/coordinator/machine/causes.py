@@ -6,36 +6,12 @@ The coordinator therefore collects failures for a while before it determines the
 
 from __future__ import annotations
 
-import re
 import signal
 from typing import Sequence
 
+from submarine_runtime import frameworks
 from submarine_runtime.coordinator.machine.state import Outcome
 from submarine_runtime.protocol import EndReason
-
-#: Exceptions that Python or a library raises when a peer of a collective operation is lost.
-_CONNECTION_TYPES = frozenset(
-    {
-        "BrokenPipeError",
-        "ConnectionResetError",
-        "DistBackendError",
-        "DistNetworkError",
-        "DistStoreError",
-        "HorovodInternalError",
-        "UnavailableError",
-    }
-)
-#: The same in the message of another exception, or in the last line of stderr.
-_CONNECTION_MESSAGES = re.compile(
-    r"gloo/transport|Gloo \S+ failed|nccl(Remote|System|Internal)Error|NCCL (communicator|watchdog)"
-    r"|connection (was )?(reset|closed) by peer|broken pipe|socket (closed|timeout)"
-    r"|failed to connect to all addresses|stream removed|collective ops is aborted"
-    r"|client socket has (timed out|failed)"
-    r"|coordination service|StatusCode\.UNAVAILABLE|^UNAVAILABLE:|store->(get|set|wait)",
-    re.IGNORECASE,
-)
-#: NCCL reports these for a wrong call: it would fail in the same way again.
-_MISUSE = re.compile(r"nccl(InvalidUsage|InvalidArgument)|invalid (usage|argument)", re.IGNORECASE)
 
 #: Task and outcome of each failure, in the order in which they were reported.
 Failures = Sequence["tuple[str, Outcome]"]
@@ -52,17 +28,15 @@ def is_connection_error(outcome: Outcome) -> bool:
         return False
     failure = outcome.failure or {}
     message = str(failure.get("message") or "") if failure else outcome.detail
-    if _MISUSE.search(message):
-        return False
-    name = str(failure.get("type") or "").rpartition(".")[2]
-    return name in _CONNECTION_TYPES or _CONNECTION_MESSAGES.search(message) is not None
+    return frameworks.follows_from_lost_peer(str(failure.get("type") or ""), message)
 
 
 def cause_of(failures: Failures) -> tuple[str, Outcome] | None:
     """Return the failure that caused the others; None if all are connection errors.
 
-    Out-of-memory first, then SIGABRT, then the first error of a program. SIGABRT does not count
-    beside an exception of another task that is no connection error.
+    Out-of-memory first, then SIGABRT, then the error of the program that failed first by the clocks
+    of the nodes, which may not have been the first to exit. SIGABRT does not count beside an
+    exception of another task that is no connection error.
     """
     for task, outcome in failures:
         if outcome.reason is EndReason.OUT_OF_MEMORY:
@@ -72,7 +46,8 @@ def cause_of(failures: Failures) -> tuple[str, Outcome] | None:
     for task, outcome in failures:
         if is_abort(outcome) and not any(other != task for other in raised):
             return task, outcome
-    return errors[0] if errors else None
+    # Reports without a time, of older agents, keep their order.
+    return min(errors, key=lambda item: item[1].failed or 0.0, default=None)
 
 
 def cause_key(outcome: Outcome) -> str:

@@ -10,14 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submarine_runtime.coordinator.machine.actions import SendMessage
-from submarine_runtime.coordinator.machine.causes import cause_key, cause_of, is_abort
+from submarine_runtime.coordinator.machine.causes import (
+    cause_key,
+    cause_of,
+    is_abort,
+    is_connection_error,
+)
 from submarine_runtime.coordinator.machine.ending import after_failure, end_job
 from submarine_runtime.coordinator.machine.gang import (
     release_container,
     request_container,
     start_gathering,
 )
-from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.coordinator.machine.restore_state import progress_since_start
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
@@ -29,6 +33,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.protocol import EndReason, State
+from submarine_runtime.restore_points import Progress
 from submarine_runtime.translation import _
 
 #: Restarts after these reasons are not counted.
@@ -54,8 +59,6 @@ MAX_NODE_FAULTS = 2
 LOCAL_NODE = "local"
 #: Limit of the restarts that are not counted.
 MAX_FREE_RESTARTS = 100
-#: Counted restarts of a job without ``--max-restarts``.
-MAX_RESTARTS = 3
 MAX_PORT_RENEWALS = 5
 MAX_SIDECAR_RESTARTS = 3
 
@@ -112,7 +115,7 @@ def _restart_within_limit(
     rule
         Name of the rule, for the data of the event.
     """
-    limit = MAX_RESTARTS if job.config.spec.max_restarts is None else job.config.spec.max_restarts
+    limit = job.config.spec.restart_limit
     free = outcome.reason in UNCOUNTED and job.free_restarts < MAX_FREE_RESTARTS
     used = task.faults if task.restarts_alone else job.restarts
     if not free and used >= limit:
@@ -143,6 +146,8 @@ def _fail_task(
     task.failed, task.start_requested = True, False
     if task.stage is Stage.PREPARING:
         release_container(job, task)
+    elif task.stage is Stage.RUNNING:  # It hangs.
+        stop_task(job, task, now, _("it hangs"))
     job.add_event("task_failed", outcome.detail, task.name, reason=outcome.reason.value, rule=rule)
     if why:
         outcome = replace(outcome, detail=f"{_as_sentence(outcome.detail)} {why}".strip())
@@ -155,9 +160,14 @@ def _may_be_consequence(job: JobState, task: Task, outcome: Outcome) -> bool:
     """Whether the failure of another task may be the cause of this one.
 
     An error of the program, out-of-memory and SIGABRT may follow from a peer that was lost. With
-    ``--max-restarts``, or where the framework restarts one task in place, the cause is not needed.
+    ``--max-restarts`` only errors of connections wait for the cause, which is reported. Where the
+    framework restarts one task in place, the cause is not needed.
     """
-    if job.config.spec.max_restarts is not None or job.config.restart_in_place:
+    if job.config.restart_in_place:
+        return False
+    if job.config.spec.max_restarts is not None and not (
+        is_abort(outcome) or is_connection_error(outcome)
+    ):
         return False
     if task.restarts_alone or job.phase is not JobPhase.RUNNING or task.stage is not Stage.ENDED:
         return False
@@ -197,7 +207,7 @@ def decide_restart(job: JobState, now: float) -> None:
     if found is None:
         why = _("Only errors of connections between tasks were found")
         _restart_within_limit(job, task, now, outcome, why, "connection")
-    elif is_abort(outcome):
+    elif is_abort(outcome) or job.config.spec.max_restarts is not None:
         _restart_within_limit(job, task, now, outcome)
     else:
         _restart_after_error(job, task, now, outcome)
@@ -242,7 +252,8 @@ def _as_sentence(detail: str) -> str:
 
 def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, rule: str) -> None:
     task.restarts += 1
-    in_place = job.config.restart_in_place or task.restarts_alone
+    stalled = outcome.reason is EndReason.STALLED
+    in_place = (job.config.restart_in_place and not stalled) or task.restarts_alone
     alone = in_place and job.phase is JobPhase.RUNNING
     how = _("the task") if alone or job.phase is not JobPhase.RUNNING else _("the gang")
     parts = [
@@ -260,7 +271,7 @@ def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, 
         restarts=job.restarts,
         epoch=job.epoch,
     )
-    if _needs_new_container(job, task):
+    if not stalled and _needs_new_container(job, task):
         release_container(job, task)
     if job.phase is JobPhase.RUNNING and not alone:
         job.last_cause = cause_key(outcome)
@@ -269,6 +280,11 @@ def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, 
     if task.stage in (Stage.NONE, Stage.GONE) and job.phase is not JobPhase.BACKOFF:
         request_container(job, task, now)
     task.start_requested = alone
+
+
+def restart_stalled(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
+    """Restart the gang in its containers because ``task`` hangs; end the job at the limit."""
+    _restart_within_limit(job, task, now, outcome, _("--stall restarts the gang"), "stall")
 
 
 def _needs_new_container(job: JobState, task: Task) -> bool:
@@ -285,9 +301,10 @@ def restart_gang(job: JobState, now: float) -> None:
     """
     job.epoch += 1
     job.pending_decision = None
+    job.stall_check, job.stall_reported = None, False
     job.change_state(State.RESTARTING)
     for task in job.gang:
-        task.start_requested = False
+        task.start_requested = task.quiet = False
         if task.stage in (Stage.STARTING, Stage.RUNNING):
             stop_task(job, task, now, _("the gang restarts"))
     _request_new_ports(job)

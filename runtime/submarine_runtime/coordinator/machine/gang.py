@@ -50,7 +50,7 @@ def request_container(job: JobState, task: Task, now: float, delayed: bool = Fal
     task.seat, task.nonce, task.node = f"{role}-{index}.{task.request_count}", "", ""
     task.stage, task.member, task.linked = Stage.REQUESTED, None, False
     task.placed_at, task.placed_on, task.stop_deadline = None, "", None
-    task.ports_requested, task.synced = False, True
+    task.ports_requested, task.synced, task.quiet = False, True, False
     if task.waiting_since is None:
         task.waiting_since = now
     job.seats[task.seat] = task

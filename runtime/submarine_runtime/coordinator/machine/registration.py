@@ -50,6 +50,7 @@ def outcome_of(event: Event) -> Outcome:
         _number(event.get("exit_code")),
         _number(event.get("signal")),
         dict(failure) if isinstance(failure, Mapping) else None,
+        float(failed) if isinstance(failed := event.get("failed"), (int, float)) else None,
     )
 
 

@@ -3,7 +3,7 @@
 Agents report their snapshots while the program runs. The reports determine the point to which the
 gang could return now (``predicted_point``), which snapshots agents must not delete, and when a
 round of snapshots is requested. The choice is made from the job directory
-(``job_directory.snapshot_survey``). The functions change a ``JobState`` and add to its actions.
+(``restore_points.survey``). The functions change a ``JobState`` and add to its actions.
 """
 
 from __future__ import annotations
@@ -13,16 +13,6 @@ from typing import Any
 
 from submarine_runtime.coordinator.machine.actions import ChooseRestorePoint, SendMessage
 from submarine_runtime.coordinator.machine.ending import end_job
-from submarine_runtime.coordinator.machine.restore_point import (
-    EACH,
-    FIRST_ROUND,
-    Progress,
-    RestorePoint,
-    RestoreQuery,
-    Snapshot,
-    choose_restore_point,
-    progress,
-)
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
     Event,
@@ -34,7 +24,18 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.frameworks import EVALUATOR
-from submarine_runtime.protocol import EndReason, State, from_json, to_json
+from submarine_runtime.protocol import EndReason, State, from_json, layout, to_json
+from submarine_runtime.restore_points import (
+    EACH,
+    FIRST_ROUND,
+    UNION,
+    Progress,
+    RestorePoint,
+    RestoreQuery,
+    Snapshot,
+    choose_restore_point,
+    progress,
+)
 from submarine_runtime.translation import _
 
 #: Sync intervals after which a new round is requested although a task has not answered.
@@ -130,6 +131,12 @@ def restore_order(job: JobState, task: Task) -> dict[str, Any] | None:
         if first and task.attempt == 1:
             return None
         return {"own": 0 if restores_alone(job, task) else task.epoch, "part": part}
+    if restore.epoch == task.epoch and restore.choice.rule == UNION:
+        tasks = {one.name for one in _participants(job)}
+        owned = [task.name]
+        if task is job.chief or job.chief.name not in tasks:
+            owned += [name for name in restore.choice.shared if name not in tasks]
+        return {"part": part, "shared": layout.restore_point(task.epoch), "owned": owned}
     if first or (task.epoch == 1 and part is None):
         return None
     return {"part": part}
@@ -146,10 +153,11 @@ def last_snapshot_stored(job: JobState, task: Task, event: Event) -> None:
         task.synced = True
 
 
-def exclude_damaged(job: JobState, task: Task) -> bool:
+def exclude_damaged(job: JobState, task: Task, event: Event) -> bool:
     """Exclude a snapshot that a task could not restore; False if none was chosen for it."""
     restore = job.restore
-    part = restore.choice.parts.get(task.name) if restore.epoch == task.epoch else None
+    name = event.get("damaged") or task.name
+    part = restore.choice.parts.get(name) if restore.epoch == task.epoch else None
     if part is None or part.snapshot.key in restore.damaged:
         return False
     restore.damaged.add(part.snapshot.key)
@@ -178,13 +186,20 @@ def snapshot_reported(job: JobState, task: Task, event: Event, now: float) -> No
                 "attempt": task.attempt,
                 "files": list(digests),
                 **{key: event[key] for key in ("number", "round", "digests", "steps")},
+                **{key: event[key] for key in ("needs", "world") if key in event},
             },
         )
         snapshots.append(snapshot)
         answers = restore.completed.get(task.name, FIRST_ROUND) < restore.round
         restore.new_snapshots = restore.new_snapshots or not answers
     if "answered" in event:
-        restore.completed[task.name] = int(event["answered"])
+        restore.completed[task.name] = answered = int(event["answered"])
+        if snapshots:
+            snapshots[-1] = replace(snapshots[-1], answered=answered)
+            # Files without a step belong together if a later round finds them unchanged.
+            rules = (UNION, "beginning") if snapshots[-1].round == answered else ()
+            again = bool(rules) and _of_reports(job).rule in rules
+            restore.new_snapshots = restore.new_snapshots or again
     kept = {int(number) for number in event.get("kept") or ()}
     restore.reports[task.name] = [
         snapshot
@@ -260,7 +275,7 @@ def _update_kept_point(job: JobState) -> None:
     point = predicted_point(job)
     if point.empty or point is restore.choice:
         return
-    if point.rule not in ("own", "round"):
+    if point.rule not in ("own", "round", UNION):
         if not restore.pruned:
             restore.pruned = True
             _order_keep(job)

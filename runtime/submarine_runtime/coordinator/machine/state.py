@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
-from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
 from submarine_runtime.frameworks import EVALUATOR, NOT_COLLECTIVE_ROLES
 from submarine_runtime.protocol import (
     CHIEF_ROLES,
@@ -21,6 +20,7 @@ from submarine_runtime.protocol import (
     Role,
     State,
 )
+from submarine_runtime.restore_points import RestorePoint, Snapshot
 
 #: An event of the state machine: ``type``, ``t`` (time) and the fields of its type.
 Event = Mapping[str, Any]
@@ -69,13 +69,20 @@ class JobPhase(str, Enum):
 
 @dataclass
 class Outcome:
-    """How a task's program ended."""
+    """How a task's program ended.
+
+    Parameters
+    ----------
+    failed
+        When its first process failed, in seconds since the epoch by the clock of its node.
+    """
 
     reason: EndReason
     detail: str = ""
     exit_code: int | None = None
     signal: int | None = None
     failure: dict[str, Any] | None = None
+    failed: float | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -105,6 +112,8 @@ class Task:
         The last snapshot was taken after the end of the program.
     saved
         The outputs are in the job directory.
+    quiet, gpus_idle
+        The agent has reported that a limit of ``--stall`` or ``--idle-gpu`` is exceeded.
     faults
         Counted faults of a task that restarts alone although the gang does not.
     """
@@ -136,6 +145,8 @@ class Task:
     synced: bool = True
     saved: bool = False
     faults: int = 0
+    quiet: bool = False
+    gpus_idle: bool = False
 
     @property
     def name(self) -> str:
@@ -256,6 +267,8 @@ class JobState:
         The last epoch in which a program has used its rendezvous port.
     pending_decision
         Failures of this epoch while the coordinator waits for their cause; None: no failure.
+    stall_check, stall_reported, gpus_reported
+        When to take the stacks (None: not planned), and whether a stall or idle GPUs are reported.
     last_cause
         ``causes.cause_key`` of the last restart of the gang; empty: it has not restarted.
     actions
@@ -291,6 +304,9 @@ class JobState:
     missing: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     rendezvous_epoch: int = 0
+    stall_check: float | None = None
+    stall_reported: bool = False
+    gpus_reported: bool = False
     restore: RestoreState = field(default_factory=lambda: RestoreState())
     actions: list[Action] = field(default_factory=list)
 

@@ -22,17 +22,20 @@ Events of the coordinator and of placers:
     never be placed (``detail``).
 ``unlinked``, ``lost``
     The link of ``seat`` was closed; no heartbeat came since ``heard``.
+``stacks``
+    The stacks that ``TakeStacks`` of ``epoch`` asked for: the fields of ``stacks.Report``.
 ``restore_point``, ``survey_failed``
     The restore point of ``epoch`` was chosen (``choice``) or could not be (``detail``).
 
-Events of agents, see ``protocol.link``: ``register``, ``state``, ``ports``, ``left``, ``snapshot``
-and ``synced``, each with ``seat``.
+Events of agents, see ``protocol.link``: ``register``, ``state``, ``ports``, ``left``, ``snapshot``,
+``synced`` and ``idle``, each with ``seat``.
 """
 
 from __future__ import annotations
 
 from typing import Callable
 
+from submarine_runtime.coordinator import machine
 from submarine_runtime.coordinator.machine import losses, registration, restore_state
 from submarine_runtime.coordinator.machine.actions import Action, ReleaseContainer, SendMessage
 from submarine_runtime.coordinator.machine.ending import (
@@ -136,6 +139,8 @@ def _tick(job: JobState, event: Event, now: float) -> None:
     if job.phase is JobPhase.BACKOFF and now >= job.backoff_until:
         start_gathering(job, now)
     restore_state.request_round_if_due(job, now)
+    if job.stall_check is not None:
+        machine.take_stacks_if_due(job, now)
     timeout = job.config.spec.timeout
     if timeout is not None and job.running_since is not None and now - job.running_since >= timeout:
         end_job(
@@ -152,6 +157,8 @@ def _resumed(job: JobState, event: Event, now: float) -> None:
     job.claim_unchecked = bool(event.get("unchecked"))
     for task in job.tasks.values():
         task.linked, task.last_contact = False, now
+    if any(task.quiet for task in job.gang):
+        machine.schedule_check(job, now)
 
 
 def _checked(job: JobState, event: Event, now: float) -> None:
@@ -207,7 +214,7 @@ def _state(job: JobState, event: Event, now: float) -> None:
 
 def _running(job: JobState, task: Task, event: Event, now: float) -> None:
     if task.stage is Stage.STARTING:
-        task.stage = Stage.RUNNING
+        task.stage, task.quiet, task.gpus_idle = Stage.RUNNING, False, False
         if task.in_gang and job.verdict is None:
             if job.running_since is None:
                 job.running_since = now
@@ -224,7 +231,7 @@ def _ended(job: JobState, task: Task, event: Event, now: float) -> None:
     if not (registration.is_current(task, event) and task.stage in ACTIVE):
         return
     expected = task.stage is Stage.STOPPING
-    task.stage, task.stop_deadline = Stage.ENDED, None
+    task.stage, task.stop_deadline, task.quiet = Stage.ENDED, None, False
     outcome = registration.outcome_of(event)
     task.saved = outcome.succeeded and not event.get("missing")
     if expected:
@@ -239,7 +246,7 @@ def _ended(job: JobState, task: Task, event: Event, now: float) -> None:
     if (
         event.get("unrestored")
         and job.phase is JobPhase.RUNNING
-        and restore_state.exclude_damaged(job, task)
+        and restore_state.exclude_damaged(job, task, event)
     ):
         restart_gang(job, now)
         return
@@ -302,6 +309,9 @@ _HANDLERS: dict[str, Callable[[JobState, Event, float], None]] = {
     "left": _agent_left,
     "snapshot": _snapshot,
     "synced": _synced,
+    # Few jobs need that module: it is loaded by the first of these calls.
+    "idle": lambda job, event, now: machine.idle_reported(job, event, now),
+    "stacks": lambda job, event, now: machine.stacks_taken(job, event, now),
     "restore_point": restore_state.restore_point_chosen,
     "survey_failed": restore_state.survey_failed,
 }

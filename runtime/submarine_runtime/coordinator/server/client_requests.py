@@ -9,9 +9,10 @@ import time
 from collections import deque
 from contextlib import suppress
 from http.client import HTTPException, HTTPMessage, HTTPSConnection
-from typing import Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 from urllib.parse import urlencode
 
+from submarine_runtime import stacks
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
 from submarine_runtime.coordinator.server.job_stream import JobStream
@@ -21,6 +22,9 @@ from submarine_runtime.port import LogPiece, PortRequests, RefusedError, Request
 from submarine_runtime.protocol import LogCursor, wire
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.translation import _
+
+if TYPE_CHECKING:
+    from submarine_runtime.coordinator.server.stack_collector import StackCollector
 
 #: Agents that are notified when a client shows TensorBoard files. In larger gangs few tasks write
 #: such files.
@@ -44,6 +48,8 @@ class ClientRequests(PortRequests):
         Renews the lease of the job.
     receive_tokens
         Receives fresh delegation tokens.
+    stack_collector
+        Returns what takes the stacks of tasks.
     """
 
     def __init__(
@@ -54,6 +60,7 @@ class ClientRequests(PortRequests):
         post: Callable[[dict[str, Any]], None],
         renew: Callable[[], None],
         receive_tokens: Callable[[str], None],
+        stack_collector: Callable[[], StackCollector],
     ) -> None:
         super().__init__(
             status,
@@ -73,6 +80,7 @@ class ClientRequests(PortRequests):
         self._context = client_context(secret["certificate"])
         self._tunnels = TunnelRelay(secret["token"], self._context, endpoints)
         self._notifying = threading.Lock()
+        self._stack_collector = stack_collector
 
     def log(self, query: Mapping[str, str]) -> LogPiece:
         """See ``PortRequests.log``."""
@@ -85,6 +93,16 @@ class ClientRequests(PortRequests):
     def times(self, query: Mapping[str, str]) -> bytes:
         """See ``PortRequests.times``."""
         return self._fetch(wire.TIMES, query)[1]
+
+    def stacks(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """See ``PortRequests.stacks``."""
+        task = query.get("task")
+        if task is not None and task not in self._endpoints():
+            raise RefusedError(404)
+        entries = self._stack_collector().collect(None if task is None else [task])
+        if not entries:
+            raise RefusedError(409, _("No task of the job is running."))
+        return stacks.report(entries).to_json()
 
     def stream(self, query: Mapping[str, str]) -> Callable[[Write], None]:
         """See ``PortRequests.stream``."""

@@ -1,7 +1,7 @@
 """Apply each ``shim_NAME.py`` beside this file after the program imports the module ``NAME``.
 
-Run by the launcher. A program that imports none of these modules loads no shim. The module keeps
-its own loader, and tracebacks have no frame of this file.
+In the name of a file, ``__`` means a dot. Run by the launcher. A program that imports none of these
+modules loads no shim. The module keeps its own loader, and tracebacks have no frame of this file.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ TYPE_CHECKING = False  # Importing typing would delay the program's start by som
 if TYPE_CHECKING:
     from typing import Any
 
+#: Module -> the module with the same shim.
+NAMES = {"pytorch_lightning": "lightning"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -53,7 +55,8 @@ class Loader:
         """Load the module, then call ``activate``."""
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
-        shim = os.path.join(HERE, "shim_" + module.__name__ + ".py")
+        name = NAMES.get(module.__name__, module.__name__)
+        shim = os.path.join(HERE, "shim_" + name.replace(".", "__") + ".py")
         with open(shim, "rb") as file:
             names: dict[str, Any] = {"__name__": "_submarine_shim", "__file__": shim}
             exec(compile(file.read(), shim, "exec"), names)  # noqa: S102
@@ -65,7 +68,8 @@ class Loader:
 
 def watch() -> None:
     """Install the finder if there are shims."""
-    found = {name[5:-3] for name in os.listdir(HERE) if name.startswith("shim_")}
+    found = {name[5:-3].replace("__", ".") for name in os.listdir(HERE) if name.startswith("shim_")}
+    found.update(name for name in NAMES if NAMES[name] in found)
     if found:
         sys.meta_path.insert(0, Finder(found))
 

@@ -17,6 +17,8 @@ from submarine_jobs.checks import (
     Level,
     check_calls,
     check_program,
+    checkpoint_links,
+    expected_rule,
     has_own_launcher,
     missing_imports,
     uses_data,
@@ -468,3 +470,66 @@ def test_the_package_for_data_comes_with_the_job(tmp_path: Path) -> None:
     assert not uses_data(bundle_of(cell("print('submarine_data')")).files)
     assert not uses_data({"note.txt": b"import submarine_data"})
     assert uses_data({}, ["python -m submarine_data"])
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import lightning as L\nL.Trainer()", ("checkpoints", "lightning_logs")),
+        (
+            "from pytorch_lightning import Trainer\nTrainer(default_root_dir='./runs/a')",
+            ("checkpoints", "lightning_logs", "runs"),
+        ),
+        (
+            "from transformers import TrainingArguments\nTrainingArguments('out', seed=1)",
+            ("out", "tmp_trainer", "trainer_output"),
+        ),
+        ("import deepspeed\nengine.save_checkpoint('ckpts', tag=1)", ("ckpts",)),
+        (
+            "import torch.distributed.checkpoint as dcp\nPLACE = 'model'\n"
+            "dcp.save(x, checkpoint_id=PLACE)",
+            ("model",),
+        ),
+        (
+            "from torch.distributed import checkpoint as dcp\nfor step in a:\n"
+            "  dcp.save(x, checkpoint_id=f'ck/step_{step}')",
+            ("ck",),
+        ),
+        ("import accelerate\na.save_state(output_dir='state')", ("state",)),
+        # Not below the working directory, or not known.
+        ("import accelerate\na.save_state('/data/x')\na.save_state('../x')", ()),
+        ("import accelerate\na.save_state('hdfs://x/y')\na.save_state(name)", ()),
+        ("import accelerate\nx = 'a'\nx = 'b'\na.save_state(x)", ()),
+        # A program that makes its own directory would fail, and so would one that removes it.
+        ("import accelerate, os\nos.makedirs('out')\na.save_state('out/1')", ()),
+        ("import accelerate, os\nos.makedirs('out', exist_ok=True)\na.save_state('out')", ("out",)),
+        ("import accelerate\nPath('out').mkdir()\na.save_state('out')", ()),
+        ("import torch\ntorch.save(x, 'out/x')\nf(output_dir='out')", ()),
+        ("import accelerate (", ()),
+    ],
+)
+def test_directories_in_which_a_library_writes_checkpoints(
+    source: str, expected: tuple[str, ...]
+) -> None:
+    assert checkpoint_links({"main.py": source.encode(), "data.csv": b"a,b"}) == expected
+
+
+def test_a_directory_of_the_program_itself_is_no_link() -> None:
+    files = {"main.py": b"import accelerate\na.save_state('out')", "out/helper.py": b""}
+    assert checkpoint_links(files) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "policy", "rule"),
+    [
+        ("import torch", "auto", "chief, if the file names of all tasks are equal; otherwise own"),
+        ("import lightning", "strict", "chief, because one task of lightning writes; union, if"),
+        ("from transformers import Trainer", "auto", "union, because the tasks of transformers"),
+        ("import torch.distributed.checkpoint", "auto", "union, because the tasks of torch.dist"),
+        ("import deepspeed", "own", "own, because of --restore own"),
+    ],
+)
+def test_the_rule_that_several_tasks_are_expected_to_restore_by(
+    source: str, policy: str, rule: str
+) -> None:
+    assert expected_rule({"main.py": source.encode()}, policy).startswith(rule)

@@ -102,7 +102,7 @@ def test_default_profile_and_variable(project: Path) -> None:
         ("timeout = 90000", "must lie between"),
         ("[settings]\nam_heartbeat_mss = 3", "did you mean am_heartbeat_ms?"),
         ("[settings]\nyarn_command = [1]", "must be a text, number or boolean"),
-        ('python_env = "conda:x"', "is not known"),
+        ('python_env = "venv:x"', "is not known"),
         ('queue = "a\\nb"', "must be one line of text."),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import subprocess
@@ -20,8 +21,9 @@ from submarine_jobs.environments import (
     current_layout,
     fingerprint,
     list_items,
-    provide_archive,
+    provide_environment,
     provision as providing,
+    remove_unused,
     write_archive,
 )
 from submarine_jobs.environments.archive import ParallelGzip, content_digest, relocated
@@ -103,8 +105,9 @@ def test_what_is_packed_runs_anywhere(packages: Path, tmp_path: Path) -> None:
     items = list(list_items(layout))
     archive = tmp_path / "env.tar.gz"
     seen: list[int] = []
-    size = write_archive(items, layout, archive, lambda done, total: seen.append(done))
-    assert size == archive.stat().st_size < 80 << 20
+    packed = write_archive(items, layout, archive, lambda done, total: seen.append(done))
+    assert packed.size == archive.stat().st_size < 80 << 20
+    assert packed.sha256 == hashlib.sha256(archive.read_bytes()).hexdigest()
     assert seen == sorted(seen)
     assert seen[-1] == sum(item.size for item in items)
     place = tmp_path / "a place" / "python-env"
@@ -177,19 +180,19 @@ def test_an_unchanged_environment_is_uploaded_once(
     def progress(what: str, done: int, total: int) -> None:
         said.append(what)
 
-    first = provide_archive(PythonEnv("auto"), storage, cache, state, progress)
+    first = provide_environment(PythonEnv("auto"), storage, cache, state, progress)
     assert first is not None
     assert first.uploaded > 0
     assert list(dict.fromkeys(said)) == ["reading", "packing", "uploading"]
     said.clear()
-    second = provide_archive(PythonEnv("auto"), storage, cache, state, progress)
+    second = provide_environment(PythonEnv("auto"), storage, cache, state, progress)
     assert second is not None
-    assert (second.url, second.uploaded, said) == (first.url, 0, [])
+    assert (second.files, second.uploaded, said) == (first.files, 0, [])
     # Another machine's state, the same content: nothing is sent either.
-    third = provide_archive(PythonEnv("auto"), storage, cache, tmp_path / "elsewhere", progress)
+    third = provide_environment(PythonEnv("auto"), storage, cache, tmp_path / "elsewhere", progress)
     assert third is not None
     assert third.uploaded == 0
-    assert provide_archive(PythonEnv("host"), storage, cache, state) is None
+    assert provide_environment(PythonEnv("host"), storage, cache, state) is None
     assert not [path for path in state.iterdir() if path.suffix == ".gz"]
 
 
@@ -197,49 +200,50 @@ def test_an_archive_of_the_users_own(tmp_path: Path) -> None:
     storage, cache = LocalStorage(), str(tmp_path / "cache")
     archive = tmp_path / "mine.tgz"
     with pytest.raises(UsageError, match="no such file"):
-        provide_archive(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
+        provide_environment(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
     archive.write_bytes(b"1" * 100)
-    given_one = provide_archive(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
-    again = provide_archive(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
+    given_one = provide_environment(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
+    again = provide_environment(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
     assert given_one is not None
     assert again is not None
-    assert (given_one.uploaded, again.uploaded, given_one.url) == (100, 0, again.url)
-    assert given_one.url.endswith(".tar.gz")
-    there = provide_archive(PythonEnv("archive", given_one.url), storage, cache, tmp_path)
+    assert (given_one.uploaded, again.uploaded, given_one.files) == (100, 0, again.files)
+    assert given_one.files.archive.endswith(".tar.gz")
+    url = given_one.files.archive
+    there = provide_environment(PythonEnv("archive", url), storage, cache, tmp_path)
     assert there is not None
-    assert there.url == given_one.url
+    assert there.files.archive == url
     with pytest.raises(UsageError, match="no such file"):
-        provide_archive(PythonEnv("archive", "file:///nowhere/e.zip"), storage, cache, tmp_path)
+        provide_environment(PythonEnv("archive", "file:///nowhere/e.zip"), storage, cache, tmp_path)
 
 
 def test_archives_that_no_job_uses_are_removed_after_a_month(tmp_path: Path) -> None:
     storage, cache, state = LocalStorage(), tmp_path / "cache", tmp_path / "state"
     kinds = ("unused", "used", "going-on", "unknown")
     paths = {kind: cache / f"python-env-{kind}.tar.gz" for kind in kinds}
-    for path in paths.values():
+    for kind, path in paths.items():
         storage.publish(str(path), b"archive")
-        providing.record_use(storage, str(path))
+        storage.publish(f"{cache}/python-env-{kind}.used", b"{}")
     (cache / "runtime-1.zip").write_bytes(b"other")
     long_ago = time.time() - 31 * 86400
     for kind in ("unused", "going-on", "unknown"):
-        os.utime(f"{paths[kind]}.used", (long_ago, long_ago))
+        os.utime(cache / f"python-env-{kind}.used", (long_ago, long_ago))
     for path in (*paths.values(), cache / "runtime-1.zip"):
         os.utime(path, (long_ago, long_ago))
-    os.unlink(f"{paths['unknown']}.used")
+    os.unlink(cache / "python-env-unknown.used")
 
     def look(in_use: set[str] | None) -> list[str]:
-        return providing.remove_unused(storage, str(cache), state, lambda: in_use)
+        return remove_unused(storage, str(cache), state, lambda: in_use)
 
     assert look(None) == []
     assert look({paths["going-on"].name}) == [], "at most once a day"
     for marker in state.glob("environments.looked-*"):
         os.utime(marker, (long_ago, long_ago))
-    assert look({paths["going-on"].name}) == [paths["unused"].name]
+    assert look({paths["going-on"].name}) == ["python-env-unused"]
     left = {path.name for path in cache.iterdir()}
     assert paths["unused"].name not in left
-    assert f"{paths['unused'].name}.used" not in left
+    assert "python-env-unused.used" not in left
     assert {paths[kind].name for kind in ("used", "going-on", "unknown")} <= left
-    assert f"{paths['unknown'].name}.used" in left, "its month begins"
+    assert "python-env-unknown.used" in left, "its month begins"
     assert "runtime-1.zip" in left
 
 

@@ -27,6 +27,7 @@ from submarine_jobs.options import (
 )
 from submarine_jobs.options.command_line import to_argv
 from submarine_jobs.options.declaration import PairsOption, declared
+from submarine_runtime.protocol import IdleLimit
 from tests.random_examples import examples
 
 PROFILE = Profile(backend="yarn", queue="ml", python="/opt/py/bin/python")
@@ -73,6 +74,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "time": _SECONDS,
     "timeout": _SECONDS | st.just(0.0),
     "fraction": st.floats(0, 1),
+    "limit": st.builds(IdleLimit, st.integers(10, 86400).map(float), st.just("warn")),
     "pattern": st.sampled_from(["*.keras", "runs/*", "-x"]),
     "interface": st.sampled_from(["eth0", "ib0"]),
     "command": st.text(min_size=1, max_size=20).filter(

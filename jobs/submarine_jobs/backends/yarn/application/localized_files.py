@@ -52,7 +52,7 @@ def describe_localized_files(submission: Submission, role: str) -> str:
 
     environment = submission.environments.get(role)
     if environment:
-        words.append(sized(_("Python environment"), [environment]))
+        words.append(sized(_("Python environment"), list(environment.archives)))
     files = [file.source for file in files_to_localize(submission).values()]
     if files:
         number = ngettext(

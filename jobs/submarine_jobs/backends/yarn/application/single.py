@@ -18,6 +18,7 @@ from submarine_jobs.backends.yarn.application.specification import (
     ARCHIVE,
     FILE,
     PRIVATE,
+    PUBLIC,
     Application,
     File,
     Master,
@@ -152,8 +153,14 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
     if has_secrets(spec, role):
         files[layout.SECRET_ENV] = job_file(layout.SECRET_ENV)
     environment = submission.environments.get(role.name)
-    if environment:
-        files[layout.PYTHON_ENV_ARCHIVE] = File(environment, FILE, PRIVATE)
+    if environment and environment.shared:
+        files[layout.PYTHON_ENV] = File(environment.archive, ARCHIVE, PUBLIC)
+    elif environment:
+        files[layout.PYTHON_ENV_ARCHIVE] = File(environment.archive, FILE, PRIVATE)
+        if environment.delta:
+            files[layout.PYTHON_ENV_DELTA] = File(environment.delta, FILE, PRIVATE)
+        if environment.description:
+            files[layout.PYTHON_ENV_DESCRIPTION] = File(environment.description, FILE, PRIVATE)
     files.update(files_to_localize(submission))
     return files
 

@@ -14,7 +14,7 @@ from submarine_jobs.model import Sharing
 
 #: Types of files, and the visibility of the copy on a node.
 FILE, ARCHIVE = "FILE", "ARCHIVE"
-APPLICATION, PRIVATE = "APPLICATION", "PRIVATE"
+APPLICATION, PRIVATE, PUBLIC = "APPLICATION", "PRIVATE", "PUBLIC"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class File:
     type
         ``FILE``, or ``ARCHIVE`` to unpack it.
     visibility
-        ``APPLICATION``: for this application; ``PRIVATE``: kept for later ones of this user.
+        ``APPLICATION``: for this application; ``PRIVATE``: kept for later ones of this user;
+        ``PUBLIC``: kept for all users.
     """
 
     source: str

@@ -198,7 +198,7 @@ def _localized(submission: Submission) -> tuple[list[str], list[str]]:
     named = [(submission.storage.url(submission.runtime_zip), "runtime.zip", False)]
     environment = submission.environments.get(submission.spec.worker.name)
     if environment:
-        named.append((environment, layout.PYTHON_ENV, True))
+        named.append((environment.archive, layout.PYTHON_ENV, True))
     named += [
         (file.source, name, file.type == "ARCHIVE")
         for name, file in files_to_localize(submission).items()

@@ -21,7 +21,15 @@ from submarine_jobs.backends.yarn.planning.distributed import COORDINATOR_MEMORY
 from submarine_jobs.backends.yarn.planning.single import MASTER_MEMORY, Steps
 from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import NO_STORE_PATHS, resolve_store_paths
-from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, resolve_roles
+from submarine_jobs.model import (
+    JobSpec,
+    NamedInput,
+    PackedEnvironment,
+    Resources,
+    Role,
+    fill_spec,
+    resolve_roles,
+)
 from submarine_jobs.storage import LocalStorage, hdfs_storage
 from submarine_jobs.submit.configuration import coordinator_config, make_submission
 from submarine_runtime.protocol import JobRecord, State
@@ -110,7 +118,7 @@ def submission(tmp_path: Path, spec: JobSpec) -> Submission:
     return make_submission(
         spec, make_gang_plan(spec, seen, "default"), directory, record, intent="i",
         python="/usr/bin/python3", runtime_zip="/cache/runtime.zip", reached=NO_STORE_PATHS,
-        environments={"worker": "hdfs://nn/cache/python-env-1.tar.gz"},
+        environments={"worker": PackedEnvironment("hdfs://nn/cache/python-env-1.tar.gz")},
     )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Training libraries, on the local backend."""
