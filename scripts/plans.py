@@ -131,7 +131,7 @@ PLANS = {
         *STATIC,
         Part(
             "cluster",
-            1560,
+            1500,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),

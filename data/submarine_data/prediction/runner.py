@@ -132,8 +132,8 @@ class _Worker:
         if MANIFEST not in self._published:
             self._write(MANIFEST, json.dumps(manifest, indent=1).encode())
         means = [f"{name}: {value!r}" for name, value in manifest["metrics"].items()]
-        # A line in this form is shown by `submarine metrics`.
-        print(" - ".join([f"rows: {manifest['rows']}", *means]), flush=True)
+        # In the form of a step of Keras, whose names need not be known to be a measure's.
+        print(" - ".join(["1/1", f"rows: {manifest['rows']}", *means]), flush=True)
         return _returned(manifest)
 
     def _own_parts(self) -> list[PartResult]:

@@ -60,10 +60,10 @@ def stack(
             )
         task = selected[0]
     stacks = found.stacks(task)
-    lines = [one_line(str(stacks.get("sentence") or ""), 2000)]
-    for group in _objects(stacks.get("groups")):
-        lines += ["", *_group_lines(group)]
-    return Outcome("\n".join(lines), value={"job_id": found.id, **stacks})
+    groups = ["\n".join(_group_lines(group)) for group in _objects(stacks.get("groups"))]
+    if len(groups) != 1:  # With one, the sentence is its first line.
+        groups.insert(0, one_line(str(stacks.get("sentence") or ""), 2000))
+    return Outcome("\n\n".join(groups), value={"job_id": found.id, **stacks})
 
 
 def _group_lines(group: Mapping[str, Any]) -> Iterator[str]:

@@ -215,6 +215,7 @@ BASES = {
     "metrics": "metrics pair",
     "tensorboard": "tensorboard quick --json",
     "wait": "wait pair",
+    "stack": "stack pair",
     "cancel": "cancel quick",
     "save": "save quick",
     "models": "models quick",
@@ -615,10 +616,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
     see("run", "sleep.py", "--name", "asleep", "--worker", "2")
     try:
         deadline = time.monotonic() + 60
-        while "worker:1: " not in (shown := see("stack", "asleep")):
+        while "ranks 0-1: time.sleep(600)" not in (shown := see("stack", "asleep")):
             assert time.monotonic() < deadline, shown
             time.sleep(0.2)
-        assert "worker:1" not in see("stack", "asleep", "--task", "worker:0")
+        shown = see("stack", "asleep", "--task", "worker:0")
+        assert "time.sleep(600)" in shown and "ranks 0-1" not in shown
         assert "--task worker names 2 tasks" in see("stack", "asleep", "--task", "worker")
         assert '"frames"' in see("stack", "asleep", "--json")
     finally:

@@ -49,8 +49,8 @@ def run(
     (program / "main.py").write_text(source)
     (place / "launch/shims").mkdir(parents=True)
     shutil.copy(PACKAGE / "launcher/launch.py", place / "launch")
-    for file in PACKAGE.glob("frameworks/shims/shim*.py") if shims else ():
-        shutil.copy(file, place / "launch/shims")
+    for name in ("shims", "shim_lightgbm", "shim_xgboost") if shims else ():
+        shutil.copy(PACKAGE / f"frameworks/shims/{name}.py", place / "launch/shims")
     return subprocess.run(
         [python, str(place / "launch/launch.py"), "main.py"],
         cwd=program,
