@@ -21,6 +21,8 @@ MARGIN = 1.4
 #: A GPU is idle below this mean percentage over at least this many seconds.
 IDLE_PERCENT = 5.0
 IDLE_SECONDS = 180.0
+#: A GPU without utilization and with less memory in use, in MiB, has no context of a program.
+UNUSED_MIB = 64.0
 #: Messages of PyTorch, CUDA itself, TensorFlow, JAX and CuPy when a device has no free memory.
 _DEVICE_FULL = re.compile(
     r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
@@ -70,9 +72,23 @@ def resource_hints(
             "program use it, or ask for fewer GPUs."
         ).format(device=_name(gpu.device), percent=gpu.percent, seconds=gpu.seconds / 60)
         for gpu in gpus
-        if gpu.seconds >= IDLE_SECONDS and gpu.percent < IDLE_PERCENT
+        if gpu.seconds >= IDLE_SECONDS and gpu.percent < IDLE_PERCENT and not _is_unused(gpu)
+    ]
+    # A program that fails early may have had no use for them yet.
+    least = MIN_SECONDS if succeeded else IDLE_SECONDS
+    found += [
+        _(
+            "No program used {device} in {seconds:.0f} s: check that the library is built for "
+            "CUDA and the code uses it, or ask for fewer GPUs."
+        ).format(device=_name(gpu.device), seconds=gpu.seconds)
+        for gpu in gpus
+        if gpu.seconds >= least and _is_unused(gpu)
     ]
     return found
+
+
+def _is_unused(gpu: DeviceUtilization) -> bool:
+    return not gpu.percent and gpu.memory is not None and gpu.memory < UNUSED_MIB
 
 
 def idle_gpu_sentence(seconds: float, tasks: Sequence[str]) -> str:

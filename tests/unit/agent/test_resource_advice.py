@@ -21,6 +21,14 @@ def test_hints_say_what_to_ask_for() -> None:
         "GPU-3f was 2 % busy on average over 10 min: let the program use it, or ask for fewer GPUs."
     ]
     assert of(peak=5000.0, gpus=[DeviceUtilization("GPU-3f", 0.0, 60.0)]) == []
+    unused = DeviceUtilization("GPU-3f", 0.0, 40.0, 2.0)
+    assert of(peak=5000.0, gpus=[unused]) == [
+        "No program used GPU-3f in 40 s: check that the library is built for CUDA and the code "
+        "uses it, or ask for fewer GPUs."
+    ]
+    # The context of a program has hundreds of MiB; a program that fails may not have come to it.
+    assert of(peak=5000.0, gpus=[unused._replace(memory=500.0)]) == []
+    assert of(succeeded=False, gpus=[unused]) == []
     full = Failure(
         "torch.OutOfMemoryError",
         "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 79.18 "
