@@ -23,11 +23,31 @@ IDLE_PERCENT = 5.0
 IDLE_SECONDS = 180.0
 #: A GPU without utilization and with less memory in use, in MiB, has no context of a program.
 UNUSED_MIB = 64.0
-#: Messages of PyTorch, CUDA itself, TensorFlow, JAX and CuPy when a device has no free memory.
-_DEVICE_FULL = re.compile(
+#: Errors of GPUs as PyTorch, CUDA itself, TensorFlow, JAX, CuPy and NCCL report them -> sentence.
+_DEVICE_ERRORS = {
     r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
     r"|OOM when allocating|RESOURCE_EXHAUSTED: Out of memory|^Out of memory allocating [\d,]+ bytes"
-)
+    r"|Cuda failure (?:\d+ )?'out of memory'": _(
+        "The GPU's own memory was full, which --memory does not change: make batches "
+        "smaller, or compute in half precision."
+    ),
+    r"uncorrectable (?:ECC|NVLink) error|ECC_UNCORRECTABLE|(?:ECC|Nvlink)Uncorrectable": _(
+        "The GPU or its NVLink had an error that could not be corrected, which is a fault of the "
+        "device: run again with --avoid-node and this node, and report the node to its operator."
+    ),
+    r"busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|cudaErrorDevicesUnavailable": _(
+        "Another process uses the GPU exclusively, or the device has failed: `nvidia-smi` on the "
+        "node shows its processes and its compute mode; --avoid-node chooses another node."
+    ),
+    r"driver version is insufficient|NVIDIA driver on your system is too old": _(
+        "The node's NVIDIA driver is older than the program's build of CUDA needs: install a "
+        "build for an older CUDA, or run on other nodes."
+    ),
+    r"no kernel image is available": _(
+        "The library is not built for this model of GPU: install another build, or run on nodes "
+        "with other GPUs."
+    ),
+}
 
 
 def resource_hints(
@@ -51,13 +71,9 @@ def resource_hints(
         Exception that ended a program with GPUs.
     """
     found = []
-    if failure is not None and _DEVICE_FULL.search(failure.message[:4096]):
-        found.append(
-            _(
-                "The GPU's own memory was full, which --memory does not change: make batches "
-                "smaller, or compute in half precision."
-            )
-        )
+    if failure is not None:
+        message = failure.message[:4096]
+        found += [words for text, words in _DEVICE_ERRORS.items() if re.search(text, message)][:1]
     if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
         advice = recommended_memory(peak)
         if requested - advice >= MIN_SAVING_MIB:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from submarine_runtime.coordinator.record.resource_hints import job_hints
 from submarine_runtime.gpus import DeviceUtilization
 from submarine_runtime.protocol import Failure, JobRecord, State, TaskRecord
@@ -40,6 +42,41 @@ def test_hints_say_what_to_ask_for() -> None:
     assert memory_sentence(4200, 4096) == "The program used 4.1 of 4 GB: ask for 6 GB."
     assert memory_sentence(4100, 4096) == "The program used 4.00 of 4 GB: ask for 6 GB."
     assert memory_sentence(230, 200) == "The program used 230 of 200 MiB: ask for 384 MiB."
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("CUDA error: out of memory\nCUDA kernel errors might be", "own memory was full"),
+        (
+            "NCCL error: unhandled cuda error\nLast error:\nCuda failure 2 'out of memory'",
+            "was full",
+        ),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17 bytes.", "was full"),
+        ("CUDA error: uncorrectable ECC error encountered\nCompile with", "could not be corrected"),
+        ("INTERNAL: CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error", "could not be"),
+        ("Cuda failure 220 'uncorrectable NVLink error detected during", "could not be corrected"),
+        (
+            "CUDA error: all CUDA-capable devices are busy or unavailable",
+            "uses the GPU exclusively",
+        ),
+        ("CUDA error: CUDA-capable device(s) is/are busy or unavailable", "exclusively"),
+        ("The NVIDIA driver on your system is too old (found version 11040).", "driver is older"),
+        ("CUDA driver version is insufficient for CUDA runtime version", "driver is older"),
+        ("CUDA error: no kernel image is available for execution on the device", "not built for"),
+        ("expected 3 arguments, got 2", ""),
+    ],
+)
+def test_errors_of_gpus_are_explained(message: str, words: str) -> None:
+    found = resource_hints(
+        requested=None,
+        peak=0.0,
+        seconds=5.0,
+        succeeded=False,
+        failure=Failure("RuntimeError", message),
+    )
+    assert len(found) == bool(words)
+    assert words in "".join(found)
 
 
 def test_advice_for_a_role_is_what_its_hungriest_task_used() -> None:
