@@ -43,6 +43,9 @@ _DEVICE_ERRORS = {
         "The node's NVIDIA driver is older than the program's build of CUDA needs: install a "
         "build for an older CUDA, or run on other nodes."
     ),
+    r"Duplicate GPU detected": _(
+        "NCCL needs a GPU of its own for each rank: request as many GPUs as processes, or use gloo."
+    ),
     r"no kernel image is available": _(
         "The library is not built for this model of GPU: install another build, or run on nodes "
         "with other GPUs."

@@ -64,6 +64,11 @@ def test_hints_say_what_to_ask_for() -> None:
         ("The NVIDIA driver on your system is too old (found version 11040).", "driver is older"),
         ("CUDA driver version is insufficient for CUDA runtime version", "driver is older"),
         ("CUDA error: no kernel image is available for execution on the device", "not built for"),
+        (
+            "NCCL error: invalid usage\nDuplicate GPU detected : rank 1 and rank 0 both on CUDA "
+            "device 1000",
+            "NCCL needs a GPU of its own",
+        ),
         ("expected 3 arguments, got 2", ""),
     ],
 )
