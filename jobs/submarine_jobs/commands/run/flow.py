@@ -197,9 +197,13 @@ def _dry_run(
     unwritable = probe_job_root(backend)
     if unwritable is not None:
         refusals.append(unwritable)
+    # cost: the checks of doctor, which a submission does not need.
+    from submarine_jobs.doctor import cuda_warnings
+
+    warnings = (*checked.plan.warnings, *cuda_warnings(checked.spec, backend.profile))
     return dry_run_outcome(
         valid.spec if valid.reached.snapshots else checked.spec,
-        checked.plan,
+        replace(checked.plan, warnings=warnings),
         checked.program,
         checked.findings,
         refusals,
