@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Sequence
 
-from submarine_runtime.translation import _
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from submarine_runtime.gpus import DeviceUtilization
@@ -27,26 +27,27 @@ UNUSED_MIB = 64.0
 _DEVICE_ERRORS = {
     r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
     r"|OOM when allocating|RESOURCE_EXHAUSTED: Out of memory|^Out of memory allocating [\d,]+ bytes"
-    r"|Cuda failure (?:\d+ )?'out of memory'": _(
+    r"|Cuda failure (?:\d+ )?'out of memory'": gettext_noop(
         "The GPU's own memory was full, which --memory does not change: make batches "
         "smaller, or compute in half precision."
     ),
-    r"uncorrectable (?:ECC|NVLink) error|ECC_UNCORRECTABLE|(?:ECC|Nvlink)Uncorrectable": _(
+    r"uncorrectable (?:ECC|NVLink) error|ECC_UNCORRECTABLE"
+    r"|(?:ECC|Nvlink)Uncorrectable": gettext_noop(
         "The GPU or its NVLink had an error that could not be corrected, which is a fault of the "
         "device: run again with --avoid-node and this node, and report the node to its operator."
     ),
-    r"busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|cudaErrorDevicesUnavailable": _(
+    r"busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|cudaErrorDevicesUnavailable": gettext_noop(
         "Another process uses the GPU exclusively, or the device has failed: `nvidia-smi` on the "
         "node shows its processes and its compute mode; --avoid-node chooses another node."
     ),
-    r"driver version is insufficient|NVIDIA driver on your system is too old": _(
+    r"driver version is insufficient|NVIDIA driver on your system is too old": gettext_noop(
         "The node's NVIDIA driver is older than the program's build of CUDA needs: install a "
         "build for an older CUDA, or run on other nodes."
     ),
-    r"Duplicate GPU detected": _(
+    r"Duplicate GPU detected": gettext_noop(
         "NCCL needs a GPU of its own for each rank: request as many GPUs as processes, or use gloo."
     ),
-    r"no kernel image is available": _(
+    r"no kernel image is available": gettext_noop(
         "The library is not built for this model of GPU: install another build, or run on nodes "
         "with other GPUs."
     ),
@@ -76,7 +77,8 @@ def resource_hints(
     found = []
     if failure is not None:
         message = failure.message[:4096]
-        found += [words for text, words in _DEVICE_ERRORS.items() if re.search(text, message)][:1]
+        known = [words for text, words in _DEVICE_ERRORS.items() if re.search(text, message)]
+        found += map(_, known[:1])
     if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
         advice = recommended_memory(peak)
         if requested - advice >= MIN_SAVING_MIB:
