@@ -47,7 +47,7 @@ DESCRIPTIONS = {
     "points": "Maximum number of points of a curve.",
     "task": "A task, `worker:0`; by default the one that represents the job.",
     "attempt": "An attempt, `e1-a1`; by default the newest.",
-    "stream": "`stdout` or `stderr`.",
+    "stream": "`stdout`, `stderr` or `helper`.",
     "download": "1: the whole log as a file.",
     "log.offset": "First byte; a negative number counts from the end.",
     "log.limit": "Maximum number of bytes.",

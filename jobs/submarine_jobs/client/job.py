@@ -187,7 +187,7 @@ class Job:
     def follow(
         self, *, stdout: int = 0, stderr: int = 0, tasks: Sequence[str] | str | None = None
     ) -> Iterator[LogChunk]:
-        """Follow both streams until the job has ended.
+        """Follow all streams until the job has ended.
 
         Parameters
         ----------

@@ -25,13 +25,16 @@ from submarine_jobs.tracking import (
     with_owner,
 )
 from submarine_runtime.protocol import JobRecord, State
-from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol.layout import HELPER_STREAM, STREAMS, attempt_name
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import AgentClient
     from submarine_jobs.client.job import Job
 
+#: Streams of a failed and of any other job, the more important ones last.
+FAILED_ORDER = (HELPER_STREAM, "stdout", "stderr")
+SHOWN_ORDER = ("stderr", HELPER_STREAM, "stdout")
 #: Timeout in seconds of calls to the job directory while a view is built.
 STORAGE_SECONDS = 3.0
 #: States in which a job cannot have an agent yet.
@@ -188,14 +191,16 @@ def _live_view(job: Job, entry: IndexEntry) -> JobView | None:
     merged = merge_live(entry.record or bare_record(entry), record)
     save_record(job.session.store, entry, merged)
     task = chief_of_record(record) if record.tasks else job.chief
-    tail = _live_tail(agent, task) if may_have_log(record, task) else ""
+    # Only tasks of a gang have helpers.
+    streams = STREAMS if len(record.tasks) > 1 else STREAMS[:2]
+    tail = _live_tail(agent, task, streams) if may_have_log(record, task) else ""
     return JobView(merged, tail, record.pending, "live", task if len(record.tasks) > 1 else "")
 
 
-def _live_tail(agent: AgentClient, task: str) -> str:
+def _live_tail(agent: AgentClient, task: str, streams: tuple[str, ...]) -> str:
     tail = Tail()
     with contextlib.suppress(ClusterError):
-        for stream in ("stdout", "stderr"):
+        for stream in streams:
             tail.add(agent.log(task, stream, -TAIL_BYTES, TAIL_BYTES)[0])
     return tail.text()
 
@@ -217,19 +222,19 @@ def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
 
 
 def shipped_tail(job: Job, record: JobRecord) -> str:
-    """Return the end of both shipped streams; empty if nothing can be read.
+    """Return the end of the shipped streams; empty if nothing can be read.
 
     The relative order of the streams is not known. The more important one is last: stderr of a
     failed job, stdout of any other.
     """
     failed = record.state is State.FAILED
-    streams = ("stdout", "stderr") if failed else ("stderr", "stdout")
+    streams = FAILED_ORDER if failed else SHOWN_ORDER
     return _shipped(job, record, streams)[0]
 
 
 def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
     """Return the view of a running job without agent: the shipped log and its age."""
-    tail, shipped_at = _shipped(job, record, ("stderr", "stdout"))
+    tail, shipped_at = _shipped(job, record, SHOWN_ORDER)
     behind = None if shipped_at is None else max(0.0, time.time() - shipped_at)
     aged = replace(record, behind=behind)
     return JobView(aged, tail, pending, "shipped", shown_task(record))

@@ -52,6 +52,7 @@ from submarine_runtime.protocol import (
     parse_log_key,
     read_log_line,
 )
+from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -443,7 +444,7 @@ class WatchedJob:
     def stream_request(self) -> tuple[dict[str, str | int], int]:
         """Return the query of the stream, and the number of events to skip."""
         if not self.tails:
-            return {"stdout": NO_LOG, "stderr": NO_LOG, "tasks": ""}, 0
+            return {**dict.fromkeys(STREAMS, NO_LOG), "tasks": ""}, 0
         words = self.cursor.query([self.task] if self.task else [], TAIL_BYTES)
         return words, 0 if self.many else NO_EVENTS
 

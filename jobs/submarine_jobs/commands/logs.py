@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Kinds of front ends that receive a log in pieces and limit its size.
 _STREAMING_FRONTENDS = ("cli", "zeppelin")
+#: Values of --stream that mean several streams.
+_CHOICES = {"both": STREAMS[:2], "all": STREAMS}
 
 
 def _number(text: str) -> int:
@@ -85,10 +87,10 @@ def _number(text: str) -> int:
 @option("--follow", "-f", is_flag=True, heading="What", help="Go on until the job has ended.")
 @option(
     "--stream",
-    type=click.Choice((*STREAMS, "both")),
-    default="both",
+    type=click.Choice((*STREAMS, "both", "all")),
+    default="all",
     heading="What",
-    help="Which stream [both].",
+    help="Which stream; both: stdout and stderr [all].",
 )
 @option(
     "--tail",
@@ -134,7 +136,8 @@ def logs(
 
     Of a job of several tasks it is the chief's unless --task or --all says otherwise. On a
     terminal, control sequences other than colours are left out; into a file or a pipe the bytes
-    go as they are. The job's stdout goes to stdout and its stderr to stderr.
+    go as they are. The job's stderr goes to stderr, the other streams to stdout; "helper" has what
+    runs beside the program, such as the lines that XGBoost prints through its tracker.
     """
     _check(follow, tail, offset, limit)
     frontend = ctx.find_object(Frontend) or Frontend()
@@ -145,7 +148,9 @@ def logs(
     _check_attempt(attempt, chosen, follow)
     together = every or len(chosen) > 1
     record = found.record() if found.distributed else None
-    keys = _keys(found, chosen, attempt, record, STREAMS if stream == "both" else (stream,))
+    if stream == "all" and not found.distributed:
+        stream = "both"  # Only tasks of a gang have helpers.
+    keys = _keys(found, chosen, attempt, record, _CHOICES.get(stream, (stream,)))
     as_json = bool(ctx.meta[AS_JSON])
     if not together and not as_json:
         for sentence in other_logs(found, chosen[0], keys[0].attempt or None, named=bool(tasks)):

@@ -12,6 +12,7 @@ from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.frontends.job_displays import JobDisplays
 from submarine_jobs.frontends.outcome import INTERRUPTED, Outcome
 from submarine_jobs.text import TerminalFilter, printable
+from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -113,4 +114,4 @@ class CellFrontend(Frontend):
 
 
 def _filters() -> dict[str, TerminalFilter]:
-    return {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
+    return {name: TerminalFilter() for name in STREAMS}

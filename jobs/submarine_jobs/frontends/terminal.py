@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.text import TerminalFilter, one_line, printable
+from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class TerminalFrontend(Frontend):
         super().__init__()
         self.json_asked = json_asked
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
+        self._filters = {name: TerminalFilter() for name in STREAMS}
         self._status = StatusLine()
         #: Whether the last line of the log on stdout is incomplete.
         self.line_open = False
@@ -130,7 +131,7 @@ class TerminalFrontend(Frontend):
         return getpass.getpass(f"{printable(question, MAX_SAID)} ", stream=sys.stderr)
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
-        """Write stdout of the job to stdout, stderr to stderr; filtered for a terminal."""
+        """Write stderr of the job to stderr, other streams to stdout; filtered for a terminal."""
         if self.json_asked:
             return
         target = sys.stderr if stream == "stderr" else sys.stdout

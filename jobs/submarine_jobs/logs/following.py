@@ -261,7 +261,7 @@ class LogFollower:
 
 
 def follow(job: JobHandle, tasks: Sequence[str], cursor: LogCursor) -> Iterator[LogChunk]:
-    """Yield chunks of both streams of ``tasks`` from ``cursor`` until the job has ended."""
+    """Yield chunks of all streams of ``tasks`` from ``cursor`` until the job has ended."""
     return LogFollower(job, tasks, cursor).chunks()
 
 

@@ -109,4 +109,4 @@ def list_shipped(reader: LogReader, tasks: Collection[str]) -> dict[LogKey, int]
             lengths.update(
                 reader.lengths([LogKey(task, attempt, stream) for stream in layout.STREAMS])
             )
-    return lengths
+    return {k: n for k, n in lengths.items() if n or k.stream != layout.HELPER_STREAM}

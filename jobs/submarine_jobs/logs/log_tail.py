@@ -1,4 +1,4 @@
-"""The last lines of the two streams of a job, in order of arrival, with a size limit."""
+"""The last lines of the streams of a job, in order of arrival, with a size limit."""
 
 from __future__ import annotations
 

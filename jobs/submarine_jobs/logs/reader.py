@@ -94,7 +94,7 @@ def log_key(task: str, attempt: str, stream: str) -> LogKey:
     if stream not in layout.STREAMS:
         raise UsageError(
             _("There is no log stream {stream!r}.").format(stream=stream[:40]),
-            _("Choose stdout or stderr."),
+            _("Choose stdout, stderr or helper."),
         )
     key = LogKey(task, attempt, stream)
     if not str(key).isprintable():  # the pattern accepts a newline at the end

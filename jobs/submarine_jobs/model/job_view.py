@@ -14,7 +14,7 @@ class JobView:
     Parameters
     ----------
     tail
-        The last lines of both streams in order of arrival, at most 16 KiB, decoded with
+        The last lines of all streams in order of arrival, at most 16 KiB, decoded with
         replacement characters. Escape sequences and carriage returns are not removed.
     pending
         One sentence that states why the job waits; empty if it does not wait.

@@ -74,7 +74,7 @@ export interface ISeries {
 export interface ILogInfo {
   task: string;
   attempt: string;
-  stream: 'stdout' | 'stderr';
+  stream: 'stdout' | 'stderr' | 'helper';
   /** Current length in bytes. */
   length: number;
 }

@@ -385,3 +385,10 @@ test('reads the logs that the first read omits in their order', async () => {
   }
   expect(texts(model)).toEqual(names.map((_, n) => `last of ${n}`));
 });
+
+test('lists the log of helpers after the streams of the program', () => {
+  const place = { task: 'worker:0', attempt: 'e1-a1', length: 1 };
+  const logs = (['helper', 'stderr', 'stdout'] as const).map(stream => ({ ...place, stream }));
+  expect(selectLogs(logs, ALL).map(one => one.stream)).toEqual(['stdout', 'stderr', 'helper']);
+  expect(selectLogs(logs, { ...ALL, stream: 'helper' })).toHaveLength(1);
+});

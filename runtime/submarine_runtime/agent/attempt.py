@@ -295,13 +295,16 @@ class Attempt:
         try:
             self._guard = Guard()
             if setup.helpers:
-                log = self._scratch.path("helpers.log")
                 self._helpers = HelperProcesses(
-                    self._guard, config.interpreter, self._scratch.root, log
+                    self._guard,
+                    config.interpreter,
+                    self._scratch.root,
+                    self._scratch.path("helpers.ready"),
+                    self._logs[layout.HELPER_STREAM],
                 )
                 self._helpers.start(setup.helpers, wakeup.wait)
         except (HelperError, OSError) as exc:
-            self._end_helpers()
+            self.end_helpers()
             return helper_ending(str(exc), config.spec.framework)
         if self.copies is not None:
             self.copies.start()
@@ -321,7 +324,7 @@ class Attempt:
             config, self._scratch, self._logs, wakeup, self._hold, setup, resources, self._guard
         )
         if failed is not None:
-            self._end_helpers()
+            self.end_helpers()
         elif self.outputs is not None:
             self.outputs.start(self._program_is_running)
         return failed
@@ -342,6 +345,8 @@ class Attempt:
     ) -> Ending:
         """Monitor the program until it ends.
 
+        If it succeeds, its helpers remain until ``end_helpers``: other tasks may need them.
+
         Parameters
         ----------
         end_request
@@ -359,6 +364,7 @@ class Attempt:
         if streams is not None:
             end_request = lambda: streams.problem() or requested()  # noqa: E731
         words = () if alone else tuple(setting_of(self.config.spec.framework, "ADDRESS_IN_USE"))
+        succeeded = False
         try:
             ending = monitor_program(
                 self.config,
@@ -377,8 +383,12 @@ class Attempt:
             )
             if streams is not None:
                 ending = streams.ending(ending)
+            succeeded = ending.reason is EndReason.SUCCEEDED
         finally:
-            self._end_helpers()
+            if streams is not None:
+                streams.end()
+            if not succeeded or self._helpers is None:
+                self.end_helpers()
         if self._fenced:
             detail = _(
                 "The coordinator was silent for too long; the program was ended, so that no "
@@ -464,14 +474,24 @@ class Attempt:
         return over
 
     def log_lengths(self) -> dict[str, int]:
-        """Return stream -> length of the local log."""
-        return {stream: log.length() for stream, log in self.log_shippers.items()}
+        """Return stream -> length of the local log; that of helpers only if there is one."""
+        lengths = {stream: log.length() for stream, log in self.log_shippers.items()}
+        if not lengths[layout.HELPER_STREAM]:
+            del lengths[layout.HELPER_STREAM]
+        return lengths
 
-    def _end_helpers(self) -> None:
+    @property
+    def helpers_remain(self) -> bool:
+        """Whether helpers run that were not ended by ``end_helpers``."""
+        return self._helpers is not None
+
+    def end_helpers(self) -> None:
+        """End the processes beside the program; may be called repeatedly."""
         if self.streams is not None:
             self.streams.end()
         if self._helpers is not None:
             self._helpers.end()
+            self._helpers = None
         if self._guard is not None:
             self._guard.release()
 

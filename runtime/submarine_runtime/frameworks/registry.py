@@ -108,6 +108,8 @@ DEFAULTS: dict[str, Any] = {
 class Helper:
     """A process that an agent runs beside the program: a tracker, a rendezvous.
 
+    What it writes to stderr is the stream ``helper`` of the task's log.
+
     Parameters
     ----------
     command

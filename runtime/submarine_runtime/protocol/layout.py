@@ -104,12 +104,14 @@ RUNTIME_CACHE = "cache"
 #: Below the job root, beside the months: the jobs that headless runs have started.
 RUNS = "runs"
 GROWING_SUFFIX = ".growing"
-STREAMS = ("stdout", "stderr")
+#: Logs of a task. ``helper`` has what processes beside the program print: XGBoost's tracker.
+HELPER_STREAM = "helper"
+STREAMS = ("stdout", "stderr", HELPER_STREAM)
 #: The attempt of a job of one task; its agent does not name it.
 FIRST_ATTEMPT = "e1-a1"
 
 _JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}\Z")
-_SEGMENT = re.compile(r"^(stdout|stderr|samples)\.(\d{12})\Z")
+_SEGMENT = re.compile(r"^(stdout|stderr|helper|samples)\.(\d{12})\Z")
 _ATTEMPT = re.compile(r"^e(\d{1,6})-a(\d{1,6})\Z")
 _CLAIM = re.compile(r"^claim(?:-([1-9]\d{0,5}))?\.json\Z")
 _TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})\Z")

@@ -14,8 +14,8 @@ HTTPS with the certificate of the job, which the client pins; every request carr
                                           and ``X-Submarine-Length`` (of the log so far)
 ``GET /v1/times?task=&attempt=&stream=``  lines ``offset seconds``: length of the log over time, as
                                           shipped at the end of the attempt
-``GET /v1/stream?events=N&stdout=N&stderr=N``  newline-delimited JSON until the job has ended;
-                                          a negative offset counts from the end of the log
+``GET /v1/stream?events=N&stdout=N&stderr=N&helper=N``  newline-delimited JSON until the job has
+                                          ended; a negative offset counts from the end of the log
 ``GET /v1/stream?events=N&tasks=&at=``      the same from a coordinator: ``tasks`` is a comma list
                                           or ``*``, ``at`` a comma list of
                                           ``worker:0/e1-a1/stdout=OFFSET``; streams that are not in

@@ -37,7 +37,7 @@ class Scratch:
         return os.path.join(self.root, *parts)
 
     def log(self, stream: str, mark: str = "") -> str:
-        """Return the file of the program's ``stdout`` or ``stderr``; ``mark`` names the attempt."""
+        """Return the file of a stream of the task's log; ``mark`` names the attempt."""
         return os.path.join(self.logs, f"{self.task_name}{mark}.{stream}.log")
 
     @property

@@ -58,7 +58,8 @@ def _running_lengths(reader: LogReader) -> dict[LogKey, int]:
         ):
             if live is not None:
                 lengths[key] = max(lengths[key], live[1])
-    return lengths
+    # Few jobs have helpers; a page learns of a new log from its first bytes.
+    return {k: n for k, n in lengths.items() if n or k.stream != layout.HELPER_STREAM}
 
 
 def _live_record(reader: LogReader) -> JobRecord | None:

@@ -304,10 +304,10 @@ def test_several_processes_of_the_program_in_one_container(
     assert agents.finish(agent) == 0
 
 
-def test_a_helper_serves_before_the_program_and_ends_with_it(
+def test_a_helper_serves_before_the_program_and_ends_with_the_job(
     agents: AgentProcesses, coordinator: FakeCoordinator
 ) -> None:
-    """Horovod's rendezvous, which runs beside the chief."""
+    """Horovod's rendezvous beside the chief, whose program may end before the others."""
     program = (
         "import os, socket\n"
         "name = 'HOROVOD_GLOO_RENDEZVOUS_'\n"
@@ -323,10 +323,11 @@ def test_a_helper_serves_before_the_program_and_ends_with_it(
     coordinator.start(*gang)
     ended = coordinator.state("ended")
     assert ended["reason"] == "succeeded", ended
-    with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", ports[0]), 1)
+    socket.create_connection(("127.0.0.1", ports[0]), 1).close()
     coordinator.say("leave")
     assert agents.finish(agent) == 0
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", ports[0]), 1)
 
 
 def test_the_model_is_saved_while_the_program_goes_on(

@@ -59,8 +59,9 @@ def test_the_vector_is_parsed_again() -> None:
 
 
 def test_a_single_agent_continues_or_begins_at_the_tail() -> None:
-    """An agent of one task reads stdout and stderr only, a coordinator ``at`` and ``tail``."""
-    assert LogCursor().query([], 100) == {"stdout": -100, "stderr": -100, "tasks": "", "tail": 100}
+    """An agent of one task reads the streams only, a coordinator ``at`` and ``tail``."""
+    ends = dict.fromkeys(("stdout", "stderr", "helper"), -100)
+    assert LogCursor().query([], 100) == {**ends, "tasks": "", "tail": 100}
     query = LogCursor({KEY: 17}).query(["worker:0"], 100)
     assert (query["stdout"], query["stderr"]) == (17, -100)
     assert query["at"] == "worker:0/e1-a1/stdout=17"

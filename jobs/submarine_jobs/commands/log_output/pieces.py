@@ -13,7 +13,7 @@ from submarine_jobs.frontends import INTERRUPTED, Outcome
 from submarine_jobs.logs import read_from
 from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol import LogCursor, LogKey
-from submarine_runtime.protocol.layout import FIRST_ATTEMPT
+from submarine_runtime.protocol.layout import FIRST_ATTEMPT, HELPER_STREAM
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -157,6 +157,8 @@ def _values(
     tasks: dict[str, dict[str, Any]] = {}
     for key in keys:
         data = ends[key.task, key.stream]
+        if key.stream == HELPER_STREAM and not data and len(keys) > 1:
+            continue
         found = tasks.setdefault(key.task, {"task": key.task, "attempt": key.attempt or "e1-a1"})
         found[key.stream] = {
             "offset": reached[key.task, key.stream] - len(data),

@@ -46,7 +46,7 @@ export type ServerMessage =
       type: 'log';
       task: string;
       attempt: string;
-      stream: 'stdout' | 'stderr';
+      stream: 'stdout' | 'stderr' | 'helper';
       offset: number;
       data: string;
     }
@@ -58,7 +58,7 @@ export type ServerMessage =
       type: 'skip';
       task: string;
       attempt: string;
-      stream: 'stdout' | 'stderr';
+      stream: 'stdout' | 'stderr' | 'helper';
       offset: number;
       to: number;
     }

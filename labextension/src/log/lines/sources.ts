@@ -5,7 +5,12 @@ import type { ILogInfo, ILogPlace } from '../../api/types';
 import { LineReader } from './lines';
 import type { IRow } from './window';
 
-export type Stream = 'stdout' | 'stderr';
+export const STREAMS = ['stdout', 'stderr', 'helper'] as const;
+export type Stream = (typeof STREAMS)[number];
+
+export function streamOf(name: string): Stream | undefined {
+  return STREAMS.find(stream => stream === name);
+}
 
 /** Order of attempts and tasks: `worker:2` before `worker:10`, `e2-a1` before `e10-a1`. */
 export function compareNames(first: string, second: string): number {
@@ -16,7 +21,7 @@ export function compareNames(first: string, second: string): number {
 export interface IFilter {
   /** Name of the task; empty for all. */
   readonly task: string;
-  /** `stdout`, `stderr`, or empty for both. */
+  /** Name of the stream; empty for all. */
   readonly stream: Stream | '';
   /** `e1-a1`; `latest` for the newest of each task, including later ones; empty for all. */
   readonly attempt: string;
@@ -43,7 +48,7 @@ export function selectLogs(logs: readonly ILogInfo[], filter: IFilter): ILogInfo
       (a, b) =>
         compareNames(a.task, b.task) ||
         compareNames(a.attempt, b.attempt) ||
-        -a.stream.localeCompare(b.stream)
+        STREAMS.indexOf(a.stream) - STREAMS.indexOf(b.stream)
     );
 }
 
@@ -144,7 +149,7 @@ export class Sources {
     const key = keyOf(where);
     const log = this._logs.get(key);
     if (log === undefined) {
-      const stream = where.stream === 'stderr' ? 'stderr' : 'stdout';
+      const stream = streamOf(where.stream) ?? 'stdout';
       this._addSource({ ...where, stream, length: end }, offset);
     } else {
       log.length = Math.max(log.length, end);

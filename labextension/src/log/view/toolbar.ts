@@ -8,7 +8,7 @@ import type { ILogInfo } from '../../api/types';
 import { size } from '../../format';
 import { openMenu } from '../../menus';
 import { button, Choice, Toggle } from './controls';
-import { compareNames, selectLogs, type IFilter } from '../lines/sources';
+import { compareNames, selectLogs, streamOf, STREAMS, type IFilter } from '../lines/sources';
 
 /** Appearance of lines. */
 export interface IAppearance {
@@ -47,8 +47,7 @@ export class Toolbar {
       this._set({ ...this._filter, attempt });
     });
     this._stream = new Choice(trans.__('Stream'), value => {
-      const stream = value === 'stdout' || value === 'stderr' ? value : '';
-      this._set({ ...this._filter, stream });
+      this._set({ ...this._filter, stream: streamOf(value) ?? '' });
     });
     this._follow = new Toggle(
       trans.__('Follow'),
@@ -111,8 +110,10 @@ export class Toolbar {
     ] as const;
     this._attempt.set([...entries, ...known], attempt);
     this._attempt.node.hidden = attempts.length < 2 && attempt === 'latest';
-    const both = ['', trans.__('Both streams')] as const;
-    this._stream.set([both, ['stdout', 'stdout'], ['stderr', 'stderr']], stream);
+    const helped = stream === 'helper' || ofTask.some(log => log.stream === 'helper');
+    const streams = helped ? STREAMS : STREAMS.slice(0, 2);
+    const all = ['', helped ? trans.__('All streams') : trans.__('Both streams')] as const;
+    this._stream.set([all, ...streams.map(name => [name, name] as const)], stream);
   }
 
   private _set(filter: IFilter): void {

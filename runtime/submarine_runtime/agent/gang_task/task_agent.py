@@ -197,6 +197,7 @@ class TaskAgent:
         if before is not None:
             if not before.is_newer(order):
                 return  # A repeated order.
+            before.end_helpers()
             before.give_up_saving()
             before.wait_idle(self._config.save_grace)
         self._run = TaskRun(

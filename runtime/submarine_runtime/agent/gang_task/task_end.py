@@ -24,6 +24,7 @@ def leave(context: TaskContext, run: TaskRun | None, order: Mapping[str, Any]) -
     """Ship the rest and leave; return the agent's exit code."""
     line: dict[str, Any] = {"type": "left"}
     if run is not None:
+        run.end_helpers()
         if order.get("outputs", True):
             run.save()
         else:

@@ -21,7 +21,7 @@ from submarine_runtime.agent.outputs import OutputSaver
 from submarine_runtime.agent.program import Ending, ProgramResources, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.network import Reservation
-from submarine_runtime.protocol import AgentConfig, EndReason, Member, from_json
+from submarine_runtime.protocol import AgentConfig, EndReason, Member, from_json, layout
 from submarine_runtime.storage import Scratch, Store, wait_sentence
 from submarine_runtime.translation import _
 
@@ -111,7 +111,8 @@ class TaskRun:
             self._on_running()
             ending = self._with_detail(attempt.watch(context.wakeup, self._execute_orders))
         self.phase = "ending"
-        context.shipping.end(attempt.shippers)
+        remaining = [attempt.log_shippers[layout.HELPER_STREAM]] if attempt.helpers_remain else []
+        context.shipping.end(log for log in attempt.shippers if log not in remaining)
         self._sync(ending)
         if ending.reason is EndReason.SUCCEEDED:
             self._succeeded = True
@@ -172,6 +173,11 @@ class TaskRun:
             partial(self.attempt.save_outputs, succeeded=self._succeeded),
         )
         self._saving.start()
+
+    def end_helpers(self) -> None:
+        """End what ran beside the program for other tasks, and ship the rest of its log."""
+        self.attempt.end_helpers()
+        self._context.shipping.end(self.attempt.shippers)
 
     def wait_idle(self, seconds: float) -> bool:
         """Wait until this run has no running operation; return False after the timeout."""
@@ -261,8 +267,8 @@ class TaskRun:
         """Return whether outputs and logs are saved; executed orders may end the wait."""
         context = self._context
         deadline = time.monotonic() + context.config.save_grace
-        while self._saving is None or not self._saving.done or context.shipping.rest():
-            if self._saving is None and not context.shipping.rest():
+        while self._saving is None or not self._saving.done or context.shipping.pending:
+            if self._saving is None and not context.shipping.pending:
                 break
             if time.monotonic() > deadline or context.orders.over:
                 return False

@@ -1,4 +1,7 @@
-"""Helper processes of a framework: started before the program and ended with it."""
+"""Helper processes of a framework, started before the program.
+
+They may serve the programs of other tasks after the end of this one.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,17 @@ class HelperProcesses:
     ----------
     python
         The job's interpreter.
+    ready
+        File for stdout of all helpers, on which they announce that they are ready.
     log
-        File for the output of all helpers.
+        File for stderr of all helpers, a stream of the task's log.
     """
 
-    def __init__(self, guard: Guard, python: str, directory: str, log: str) -> None:
+    def __init__(self, guard: Guard, python: str, directory: str, ready: str, log: str) -> None:
         self._guard = guard
         self._python = python
         self._directory = directory
+        self._ready_file = ready
         self._log = log
         self._running: list[subprocess.Popen[bytes]] = []
 
@@ -77,13 +83,13 @@ class HelperProcesses:
         places = {"python": self._python, "agent": sys.executable, "runtime": runtime_path()}
         command = [part.format(**places) for part in helper.command]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(OWN)}
-        with open(self._log, "ab") as log:
+        with open(self._ready_file, "ab") as ready, open(self._log, "ab") as log:
             process = subprocess.Popen(
                 command,
                 cwd=self._directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=ready,
                 stderr=log,
                 start_new_session=True,
             )
@@ -93,13 +99,13 @@ class HelperProcesses:
 
     def _length(self) -> int:
         try:
-            return os.stat(self._log).st_size
+            return os.stat(self._ready_file).st_size
         except OSError:
             return 0
 
     def _ready(self, line: str, after: int) -> bool:
         try:
-            with open(self._log, "rb") as file:
+            with open(self._ready_file, "rb") as file:
                 file.seek(after)
                 said = file.read(_MAX_OUTPUT).decode("utf-8", "replace")
         except OSError:
@@ -107,7 +113,7 @@ class HelperProcesses:
         return line in said.split("\n")[:-1]
 
     def end(self) -> None:
-        """Kill the helpers after the end of the program."""
+        """Kill the helpers."""
         for process in self._running:
             if process.poll() is None:
                 with suppress(ProcessLookupError, PermissionError):

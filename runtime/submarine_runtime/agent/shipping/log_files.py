@@ -1,4 +1,4 @@
-"""The local log files of a task: stdout and stderr of each attempt in this container."""
+"""The local log files of a task: the streams of each attempt in this container."""
 
 from __future__ import annotations
 

@@ -40,6 +40,11 @@ class LogShippingThread(PublishingThread):
                 self._ended.append(log)
         self._wake.set()
 
+    @property
+    def pending(self) -> bool:
+        """Whether a log that no longer grows is not shipped to its end."""
+        return bool(self._ended)
+
     def rest(self) -> list[LogShipper]:
         """Return the logs that are not shipped to their end; the caller does it after ``stop``."""
         return [*self._ended, *self._growing]

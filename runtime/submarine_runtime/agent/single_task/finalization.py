@@ -130,6 +130,8 @@ class Finalization:
         """Record how much of each log is in the job directory."""
         lengths = {}
         for stream, log in self._logs.items():
+            if stream == layout.HELPER_STREAM:
+                continue  # Only tasks of a gang have helpers.
             lengths[f"{self._log_key}/{stream}"] = log.shipped
             if log.shipped < log.length():
                 self._status.add_missing(

@@ -2,6 +2,9 @@
 
 Once it serves, the port of ``--ready`` opens; the other tasks' agents wait for that. Runs in the
 job's Python, because it imports XGBoost, and ends when all workers have disconnected.
+
+XGBoost sends the lines of ``communicator_print`` and the evaluation of each round to the tracker,
+which prints them; here to stderr.
 """
 
 from __future__ import annotations
@@ -40,6 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     if options.ready:
         open_ready_port(options.address, options.ready)
     print("tracker ready", flush=True)
+    sys.stdout = sys.stderr
+    if hasattr(sys.stderr, "reconfigure"):
+        sys.stderr.reconfigure(line_buffering=True)
     tracker.wait_for()
     return 0
 
