@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.doctor import cuda_warnings, remember_drivers
-from submarine_jobs.doctor.nodes import NodeRow, judge
+from submarine_jobs.doctor import NodeRow, cuda_warnings, remember_drivers
+from submarine_jobs.doctor.nodes import judge
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 
