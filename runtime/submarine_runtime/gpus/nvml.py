@@ -174,6 +174,8 @@ class Nvml:
         each other, and count as having ``MAX_LINKS``.
         """
         whole = [device for device in devices if not device.slice]
+        if len(whole) < 3:
+            return {}  # There is nothing to choose.
         own = {self._address("nvmlDeviceGetPciInfo_v3", one.handle): one.uuid for one in whole}
         own.pop(b"", None)
         found: dict[tuple[str, str], int] = {}

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import doctor  # Lazy: a submission needs none of its modules.
 from submarine_jobs.client import start_or_join
 from submarine_jobs.commands.grammar import cache_queues, confirm_foreign, wait_for
 from submarine_jobs.commands.run.checks import check_run
@@ -197,10 +198,7 @@ def _dry_run(
     unwritable = probe_job_root(backend)
     if unwritable is not None:
         refusals.append(unwritable)
-    # cost: the checks of doctor, which a submission does not need.
-    from submarine_jobs.doctor import cuda_warnings
-
-    warnings = (*checked.plan.warnings, *cuda_warnings(checked.spec, backend.profile))
+    warnings = (*checked.plan.warnings, *doctor.cuda_warnings(checked.spec, backend.profile))
     return dry_run_outcome(
         valid.spec if valid.reached.snapshots else checked.spec,
         replace(checked.plan, warnings=warnings),

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs import doctor
 from submarine_jobs.commands import execute
-from submarine_jobs.doctor import cuda_warnings, remember_drivers
-from submarine_jobs.doctor.nodes import NodeRow, judge
+from submarine_jobs.doctor import NodeRow, cuda_warnings, remember_drivers
+from submarine_jobs.doctor.nodes import judge
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_runtime.yarn import Node, Size
 
 #: ``torch/version.py`` of PyTorch 2.6 (CUDA 12.4), of 2.15, and of a build for CPUs.
 _TORCH = """\
@@ -134,6 +136,22 @@ def test_the_plugin_of_jax_names_its_cuda(tmp_path: Path, nodes: Profile) -> Non
 def test_a_node_that_has_lost_its_gpus_is_forgotten(tmp_path: Path, nodes: Profile) -> None:
     remember_drivers(nodes, [report("gpu2:45454", "", 0), report("gpu3:45454", "590.1")])
     assert cuda_warnings(spec_of(python_with_torch(tmp_path, "13.2")), nodes) == []
+
+
+def test_doctor_keeps_the_drivers_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = Size()
+    node = Node("gpu2", "gpu2:45454", "/rack", "RUNNING", (), empty, empty, empty)
+    monkeypatch.setattr(doctor, "running_nodes", lambda context: [node])
+    rows = [report("gpu2:45454", "535.161.07")]
+    monkeypatch.setattr(doctor, "probe_nodes", lambda *arguments: rows)
+    monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    outcome = execute(["doctor", "--nodes", "--backend", "yarn"], Frontend())
+    assert "535.161.07" in outcome.text
+    [sentence] = cuda_warnings(spec_of(python_with_torch(tmp_path, "13.2")), profile(tmp_path))
+    assert "1 of 1 known nodes have an older one (gpu2:45454: 535.161.07)" in sentence
 
 
 def test_the_dry_run_has_the_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
