@@ -25,6 +25,7 @@ def make_job(
     memory: int = 256,
     gpus: int = 0,
     command: str | None = None,
+    processes: int = 0,
     roles: Sequence[Role] = (),
     **fields: Any,
 ) -> tuple[JobSpec, Bundle]:
@@ -32,14 +33,15 @@ def make_job(
 
     Parameters
     ----------
-    role, instances, memory, gpus, command
+    role, instances, memory, gpus, command, processes
         The only role, unless ``roles`` are given.
     fields
         Other fields of the spec.
     """
     cell = Cell("cell-1", source, label="[3]", execution_count=3)
     bundle = build_bundle([cell])
-    only = Role(role, instances, Resources(memory=memory, gpus=gpus), command=command)
+    size = Resources(memory=memory, gpus=gpus)
+    only = Role(role, instances, size, command=command, processes=processes)
     values = {"program": bundle.program, "python": sys.executable, "bundle_digest": bundle.digest}
     spec = JobSpec(name, backend, roles=tuple(roles) or (only,), **{**values, **fields})
     return spec, bundle

@@ -12,7 +12,7 @@ from tests.containers.hadoop import FOREIGN, IMAGE, WITHOUT_BASH, WITHOUT_PYTHON
 
 _SOURCE = "print('never', 'printed')"
 #: Jobs at once, with two workers each, and processes beside them that use all of a core.
-_JOBS, _BUSY = 4, 2
+_JOBS, _BUSY = 2, 2
 
 
 def _assert_refused(containers: Containers, done: Outcome, sentence: str) -> None:

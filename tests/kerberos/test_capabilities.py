@@ -91,7 +91,7 @@ def test_the_options_of_the_article(alice: User, jobs: dict[str, dict[str, Any]]
     assert devices[0] != devices[1]
     for index in (0, 1):
         log = alice.run("logs", job["job_id"], "--task", f"worker:{index}").stdout
-        assert log == f"pictures of cats\nworker {index} of 2 tf-job-001\n"
+        assert log == f"pictures of cats\nworker {index} of 2 worker\n"
 
 
 def test_a_job_described_by_a_file(alice: User, jobs: dict[str, dict[str, Any]]) -> None:

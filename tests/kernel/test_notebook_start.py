@@ -21,11 +21,13 @@ from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_runtime.protocol import State
+from submarine_runtime.files import replace_file
+from submarine_runtime.protocol import EndReason, State
 from tests.frontends import RecordingFrontend
 from tests.kernel.notebook_client import HttpClient
 from tests.notebook.conftest import clean_environment
 from tests.reading import content, files_below
+from tests.subprocesses.gpus.gpu_node import device_line, node_with_gpus
 from tests.waiting import until
 
 CLI = "from submarine_jobs.cli import main; main()"
@@ -180,6 +182,24 @@ def test_stop_keeps_the_notebooks_for_the_next_server(server: NotebookServer) ->
     assert b"the last one" in (place / "last.ipynb").read_bytes()
 
 
+def test_a_server_whose_gpus_are_idle_ends_and_keeps_its_notebooks(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = node_with_gpus(tmp_path, monkeypatch, device_line("GPU-notebook", 90))
+    frontend = RecordingFrontend("cli")
+    words = [*START, "--gpu", "1", "--idle", "never", "--idle-gpu", "10s:end"]
+    outcome = execute(words, frontend)
+    server = NotebookServer(frontend, folder, outcome.value, outcome.text)
+    client = HttpClient(server.job(), server.value["page"], server.value["token"])
+    client.save("mine.ipynb", "saved for good")
+    replace_file(devices, device_line("GPU-notebook", 0).encode())
+    record = server.job().wait(120)
+    assert (record.reason, record.state) == (EndReason.IDLE_GPU, State.CANCELLED), record.detail
+    assert "The GPUs of notebook:0 were below 5 % for 1" in str(record.detail)
+    assert "checkpoints/mine.ipynb" in {output.path for output in record.outputs}
+    assert b"JupyterLab was stopped." in server.job().log("stdout").data
+
+
 @pytest.mark.full
 def test_saved_notebooks_survive_the_container(folder: Path) -> None:
     frontend = RecordingFrontend("cli")
@@ -230,6 +250,7 @@ def of_scratch(scratch: str) -> list[list[str]]:
         (["--memory", "100M"], "100 MiB are too few for JupyterLab"),
         (["--app", "zeppelin"], "The directory of Zeppelin is not known"),
         (["--zeppelin-home", "/z"], "needs --app zeppelin"),
+        (["--idle-gpu", "1h:end"], "--idle-gpu needs a job with GPUs"),
         (["--app", "labb"], "did you mean lab"),
         (["--from", "nothing-here"], "nothing-here"),
         (["--python-env", "path:{here}"], "There is no JupyterLab in"),

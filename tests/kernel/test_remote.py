@@ -22,6 +22,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.remote import KernelRequest
 from submarine_kernel.remote.submission import submit_kernel
+from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import EndReason, State
 from tests.kernel.remote_kernels import (
     NAME,
@@ -33,6 +34,7 @@ from tests.kernel.remote_kernels import (
     printed,
 )
 from tests.reading import content, files_below
+from tests.subprocesses.gpus.gpu_node import device_line, node_with_gpus
 from tests.waiting import until
 
 
@@ -239,6 +241,33 @@ def test_only_the_same_notebook_gets_its_kernel_back(remote: Remote) -> None:
 
     _, client = until(back)
     assert execute(client, "print(x)") == ("ok", "42\n")
+
+
+def test_a_kernel_whose_gpus_are_idle_ends_with_its_reason(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = node_with_gpus(tmp_path, monkeypatch, device_line("GPU-kernel", 90))
+    remote.install(gpu=1, idle_gpu="10s:end")
+    manager, client = remote.start()
+    job = remote.job_of(manager)
+    # A cell is no use of a GPU; what it has saved is kept.
+    saving = "import os, time\nplace = os.environ['SUBMARINE_CHECKPOINT_DIR']\n"
+    saving += "print(file=open(os.path.join(place, 'weights'), 'w'))\ntime.sleep(1000)"
+    asked = client.execute(saving)
+    time.sleep(12)
+    assert job.record().state is State.RUNNING
+    replace_file(devices, device_line("GPU-kernel", 1).encode())
+    until(lambda: not manager.is_alive())
+    record = job.record()
+    assert (record.reason, record.state) == (EndReason.IDLE_GPU, State.CANCELLED)
+    assert "checkpoints/weights" in {output.path for output in record.outputs}
+    [event] = [one for one in record.events if one.kind == "idle_gpu"]
+    assert event.detail == record.detail
+    reply = client.get_shell_msg(timeout=PATIENCE)
+    assert reply["parent_header"]["msg_id"] == asked
+    said = reply["content"]["evalue"]
+    assert "The GPUs of the job were idle for longer than --idle-gpu" in said
+    assert "The GPUs of kernel:0 were below 5 % for 1" in said
 
 
 def test_the_key_is_only_in_a_file_of_the_container(remote: Remote) -> None:

@@ -215,6 +215,7 @@ def _probe_nodes(
         if not frontend.confirm(question):
             return Outcome(_("Nothing was run; --yes asks no question."), exit_code=JOB_FAILED)
     rows = checks.probe_nodes(frontend.session(config), context, chosen, frontend.say)
+    checks.remember_drivers(config.profile, rows)
     cells = [tuple(one_line(cell) for cell in row) for row in checks.table_rows(rows)]
     lines = [columns.text(checks.COLUMNS, cells)]
     for row in rows:

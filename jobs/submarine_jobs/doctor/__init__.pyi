@@ -1,5 +1,6 @@
 from .checks import CHECKS as CHECKS
 from .context import DoctorContext as DoctorContext
+from .drivers import cuda_warnings as cuda_warnings, remember_drivers as remember_drivers
 from .fixes import (
     Fix as Fix,
     chosen_fixes as chosen_fixes,

@@ -39,6 +39,11 @@ def frameworks() -> dict[str, str | None]:
                     found[name] = cuda_in(handle.read(1 << 20))
             except OSError:
                 found[name] = None
+    if importlib.util.find_spec("jax") is not None:
+        for major in ("13", "12", "11"):
+            if importlib.util.find_spec(f"jax_cuda{major}_plugin") is not None:
+                found["jax"] = major
+                break
     return found
 
 

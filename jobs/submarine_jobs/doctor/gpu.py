@@ -22,10 +22,10 @@ _PROBE = Path(__file__).with_name("cuda_probe.py")
 def driver(context: DoctorContext) -> Finding:
     """Check that the driver of this machine's GPUs is new enough for the framework."""
     path = context.profile.python
-    probe = _probe(path)
-    built = {name: cuda for name, cuda in probe.frameworks.items() if cuda}
-    cpu_only = sorted(name for name, cuda in probe.frameworks.items() if not cuda)
-    if shutil.which("nvidia-smi") is None and probe.driver is None:
+    found = probe(path)
+    built = {name: cuda for name, cuda in found.frameworks.items() if cuda}
+    cpu_only = sorted(name for name, cuda in found.frameworks.items() if not cuda)
+    if shutil.which("nvidia-smi") is None and found.driver is None:
         missing = (
             _("; {frameworks} at {path} is built without CUDA").format(
                 frameworks=" and ".join(cpu_only), path=path
@@ -37,7 +37,7 @@ def driver(context: DoctorContext) -> Finding:
     gpus = _gpus()
     if isinstance(gpus, Finding):
         return gpus
-    offered = probe.driver
+    offered = found.driver
     for name, cuda in built.items():
         if offered is not None and _major(cuda) > _major(offered):
             return error(
@@ -69,25 +69,24 @@ def driver(context: DoctorContext) -> Finding:
 
 
 @dataclass(frozen=True)
-class _ProbeResult:
+class ProbeResult:
     """Framework -> CUDA version of its build (None: without); CUDA version of the driver."""
 
     frameworks: dict[str, str | None] = field(default_factory=dict)
     driver: str | None = None
 
 
-def _probe(python: str) -> _ProbeResult:
+def probe(python: str) -> ProbeResult:
+    """Return what the interpreter has; nothing if it is not on this machine."""
     if not os.access(python, os.X_OK):
-        return _ProbeResult()
+        return ProbeResult()
     code, text = run([python, "-I", _PROBE], 15.0)
     try:
         return (
-            _ProbeResult(**json.loads(text.strip().splitlines()[-1]))
-            if not code
-            else _ProbeResult()
+            ProbeResult(**json.loads(text.strip().splitlines()[-1])) if not code else ProbeResult()
         )
     except (ValueError, IndexError, TypeError):
-        return _ProbeResult()
+        return ProbeResult()
 
 
 def _gpus() -> list[str] | Finding:

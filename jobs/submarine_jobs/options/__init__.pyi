@@ -38,7 +38,11 @@ from .run_options import (
     RunOptions as RunOptions,
     merge_resources as merge_resources,
 )
-from .spec import check_options as check_options, spec_from_options as spec_from_options
+from .spec import (
+    check_idle_gpu as check_idle_gpu,
+    check_options as check_options,
+    spec_from_options as spec_from_options,
+)
 from .unsupported import (
     normalize_option as normalize_option,
     unsupported_option as unsupported_option,

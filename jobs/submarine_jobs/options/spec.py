@@ -176,14 +176,25 @@ def spec_from_options(
         **{name: getattr(options, name) for name in COPIED_FIELDS},
     )
     spec = fill_spec(resolve_roles(spec))
-    if spec.idle_gpu.seconds and not any(role.resources.gpus for role in spec.roles):
+    check_idle_gpu(spec.idle_gpu, gpus=any(role.resources.gpus for role in spec.roles))
+    _check_shards(spec)
+    _check_streams(spec)
+    return spec
+
+
+def check_idle_gpu(limit: IdleLimit | None, *, gpus: bool) -> None:
+    """Reject ``--idle-gpu`` for a job that requests no ``gpus``.
+
+    Raises
+    ------
+    UsageError
+        If there is a limit and there are no GPUs.
+    """
+    if limit is not None and limit.seconds and not gpus:
         raise UsageError(
             _("--idle-gpu needs a job with GPUs, and no role of this one requests any."),
             _("Request GPUs with --gpu N, or leave --idle-gpu out."),
         )
-    _check_shards(spec)
-    _check_streams(spec)
-    return spec
 
 
 def default_stall(roles: Sequence[Role], *, spark: bool) -> IdleLimit:

@@ -53,7 +53,7 @@ _SOURCE_ONLY = frozenset(
         *("agent/measurement/activity", "agent/single_task/idleness", "stacks/capture"),
         *("agent/sync/chief_checkpoints", "coordinator/machine/stalls", "stacks/folding"),
         *("coordinator/server/stack_collector", "frameworks/helpers/rendezvous"),
-        "tensorboards/job_files",
+        *("tensorboards/job_files", "gpus/device_locks", "gpus/nvml"),
         *("restore_points/survey", "restore_points/union", "snapshots/versions"),
     )
 )

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from submarine_jobs.commands.grammar import option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_duration
+from submarine_jobs.options import check_idle_gpu
 from submarine_kernel.remote import KernelRequest, run_options
 from submarine_runtime.translation import _, ngettext
 
@@ -23,6 +24,10 @@ _RUN = {
     "memory": ("SIZE", _("Memory of the kernel, 8G or 512M.")),
     "vcores": ("N", _("Virtual cores.")),
     "gpu": ("N", "GPUs."),
+    "idle_gpu": (
+        "TIME[:ACTION]",
+        _("Time in which its GPUs are idle; ACTION is warn or end [off]."),
+    ),
     "queue": ("NAME", _("Queue of the cluster.")),
     "python_env": ("ENV", _("Its Python: auto, host, path:DIR or archive:URI.")),
     "backend": ("NAME", _("yarn, or local for a process of this machine.")),
@@ -74,7 +79,7 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
     for key in ("vcores", "gpu", "priority"):
         if str(run.get(key, "")).isdigit():
             run[key] = int(run[key])
-    run_options(KernelRequest(name, run))
+    check_idle_gpu(run_options(KernelRequest(name, run)).idle_gpu, gpus=bool(run.get("gpu")))
     times = {key: value for key, value in given.items() if key in TIMES}
     for key, value in times.items():
         try:

@@ -52,6 +52,7 @@ _RUN_OPTIONS = (
     "memory",
     "vcores",
     "gpus",
+    "idle_gpu",
     "queue",
     "node_label",
     "docker_image",
@@ -140,6 +141,7 @@ _RUN_OPTIONS = (
         default_idle=format_duration(DEFAULT_IDLE)
     ),
 )
+@run_option("idle_gpu", heading="What")
 @option("--no-wait", is_flag=True, heading="What", help="Return after the submission.")
 @PLACE
 @click.pass_obj

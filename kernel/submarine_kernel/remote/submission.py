@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 OPTIONS = (
     *("memory", "vcores", "gpu", "queue", "python_env", "backend", "profile", "priority"),
     *("docker_image", "node_label", "node", "rack", "avoid_node", "network_interface"),
-    *("env", "secret", "conf", "input", "localization", "file", "archive"),
+    *("env", "secret", "conf", "input", "localization", "file", "archive", "idle_gpu"),
 )
 _PACKAGE = "submarine_kernel_supervisor"
 _MAIN = f"from {_PACKAGE}.supervisor import main\n\nmain()\n"

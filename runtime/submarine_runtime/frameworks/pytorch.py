@@ -24,9 +24,8 @@ PROCESSES = "gpu"
 HOLD_PORTS = True
 POLICY = "all"
 RENDEZVOUS = "program"
-SHIMS = ("shim_lightning.py",)
 JOIN_CALL = "Trainer(num_nodes={tasks}) of Lightning, or init_process_group() in other programs"
-SHIMS = ("shim_torch__distributed__rendezvous.py",)
+SHIMS = ("shim_lightning.py", "shim_torch__distributed__rendezvous.py")
 
 
 def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:

@@ -151,7 +151,7 @@ def _claim_free(config: AgentConfig, seen: VisibleDevices, locks: _Locks) -> Gpu
             ).format(gpus=_count(config.size.gpus), count=len(seen.devices) or "none")
         )
     order = sorted(seen.devices, key=lambda device: device in seen.busy)
-    claimed = locks.take(order, seen.files)
+    claimed = locks.take(order, seen.files, seen.nearest if any(seen.near.values()) else None)
     if seen.nvml:
         claimed.variables = {VISIBLE: ",".join(claimed.devices)}
     else:
@@ -197,8 +197,16 @@ class _Locks:
         self._places = places
         self._report = report
 
-    def take(self, names: Sequence[str], files: Mapping[str, str] | None = None) -> GpuClaim:
-        """Take the first free ones of ``names``; ``files`` are their device files."""
+    def take(
+        self,
+        names: Sequence[str],
+        files: Mapping[str, str] | None = None,
+        choose: Callable[[Sequence[str], int], Sequence[str]] | None = None,
+    ) -> GpuClaim:
+        """Take free ones of ``names``: the first, or those that ``choose`` returns.
+
+        ``files`` are their device files.
+        """
         # cost: the locks, which only a task that claims its GPUs itself needs.
         from submarine_runtime.gpus.device_locks import DeviceLocks, LocksError
 
@@ -221,6 +229,11 @@ class _Locks:
         try:
             paths = {_lock_name(name): path for name, path in (files or {}).items()}
             locks = DeviceLocks(self._places, paths)
+            if choose is not None:
+                pick, lock_of = choose, {name: lock for lock, name in by_file.items()}
+                locks.choose = lambda free: [
+                    lock_of[name] for name in pick([by_file[one] for one in free], self._count)
+                ]
             if locks.take_within(list(by_file), self._count, self._patience, wait):
                 held = [by_file[name] for name in locks.held]
                 return GpuClaim(held, warning=WEAK if locks.weak else "", _on_release=locks.release)

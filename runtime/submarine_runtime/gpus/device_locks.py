@@ -83,6 +83,8 @@ class DeviceLocks:
     ----------
     weak
         Whether a device is locked only in the shared directory.
+    choose
+        Returns those of the free names that ``take`` keeps; None: the first ones.
 
     Raises
     ------
@@ -97,6 +99,7 @@ class DeviceLocks:
         self._files = dict(files or {})
         self._held: dict[str, list[int]] = {}
         self.weak = False
+        self.choose: Callable[[Sequence[str]], Sequence[str]] | None = None
         self._names = _SocketNames(places.shared)
         self._sticky = [one for one in map(_open_sticky, places.sticky) if one is not None]
         self._shared: _Shared | None = None
@@ -113,26 +116,27 @@ class DeviceLocks:
         return list(self._held)
 
     def take(self, names: Iterable[str], count: int) -> bool:
-        """Take the first ``count`` free ones of ``names``, all or none; do not wait for them."""
+        """Take ``count`` free ones of ``names``, all or none; do not wait for them."""
         turns = self._turns()
         taken: dict[str, list[int]] = {}
-        weak = False
+        weak = set()
         try:
             for name in names:
-                if len(taken) == count:
+                if len(taken) == count and self.choose is None:
                     break
                 if name in self._held:
                     continue
                 strong, last = self._lock(name)
                 if strong or last:
                     taken[name] = strong + last
-                    weak = weak or not strong
-            if len(taken) == count:
-                self._held.update(taken)
-                self.weak = self.weak or weak
-                taken = {}
-                return True
-            return False
+                    if not strong:
+                        weak.add(name)
+            if len(taken) < count:
+                return False
+            kept = list(taken) if self.choose is None else self.choose(list(taken))
+            self._held.update({name: taken.pop(name) for name in kept})
+            self.weak = self.weak or not weak.isdisjoint(kept)
+            return True
         finally:
             self._drop(taken)
             _close(turns)

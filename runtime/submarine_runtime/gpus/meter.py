@@ -15,11 +15,15 @@ _NOTHING = Reading(None, None, None)
 
 
 class DeviceUtilization(NamedTuple):
-    """Mean utilization of one device in percent, and for how many seconds it was measured."""
+    """Mean utilization of one device in percent, and for how many seconds it was measured.
+
+    ``memory`` is the most that was in use, in MiB; None: not known.
+    """
 
     device: str
     percent: float
     seconds: float
+    memory: float | None = None
 
 
 class GpuMeter:
@@ -42,6 +46,7 @@ class GpuMeter:
         self._latest: list[Reading] = []
         self._measured = 0.0
         self._sums = [[0.0, 0] for _ in self._names]
+        self._memory: dict[str, float] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpus", daemon=True)
         self._thread.start()
@@ -65,7 +70,7 @@ class GpuMeter:
     def idleness(self) -> list[DeviceUtilization]:
         """Return the mean utilization of each measured device."""
         return [
-            DeviceUtilization(name, total / count, count * self._every)
+            DeviceUtilization(name, total / count, count * self._every, self._memory.get(name))
             for name, (total, count) in zip(self._names, self._sums)
             if count
         ]
@@ -91,7 +96,9 @@ class GpuMeter:
 
     def _note(self, readings: list[Reading]) -> None:
         self._latest, self._measured = readings, time.monotonic()
-        for sums, reading in zip(self._sums, readings):
+        for name, sums, reading in zip(self._names, self._sums, readings):
+            if reading.used is not None:
+                self._memory[name] = max(reading.used, self._memory.get(name, 0.0))
             if reading.percent is not None:
                 sums[0] += reading.percent
                 sums[1] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any, Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, Sequence, TypeVar
 
 T = TypeVar("T")
 
@@ -18,6 +18,9 @@ MAX_DEVICES = 256
 _UUID_BYTES = 96
 _NAME_BYTES = 96
 _NO_PERMISSION = 4
+#: Links of a GPU at most; values of ``nvmlGpuP2PCapsIndex_t`` and ``nvmlGpuTopologyLevel_t``.
+MAX_LINKS = 18
+_P2P_NVLINK, _SYSTEM = 2, 50
 _MIB = 1 << 20
 
 
@@ -63,6 +66,14 @@ class _MemoryV2(ctypes.Structure):
         ("reserved", ctypes.c_ulonglong),
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
+    ]
+
+
+class _Pci(ctypes.Structure):
+    _fields_ = [
+        ("legacy", ctypes.c_char * 16),
+        *((name, ctypes.c_uint) for name in ("domain", "bus", "device", "id", "subsystem")),
+        ("address", ctypes.c_char * 32),
     ]
 
 
@@ -155,6 +166,45 @@ class Nvml:
         number = ctypes.c_uint()
         code = self._call("nvmlDeviceGetMinorNumber", device.handle, ctypes.byref(number))
         return None if device.slice or code != 0 else int(number.value)
+
+    def proximity(self, devices: Sequence[Device]) -> dict[tuple[str, str], int]:
+        """Return how near pairs of whole GPUs are: by their NVLinks, else by their place on PCIe.
+
+        A pair with an NVLink is nearer than any without. GPUs behind an NVSwitch have no links to
+        each other, and count as having ``MAX_LINKS``.
+        """
+        whole = [device for device in devices if not device.slice]
+        if len(whole) < 3:
+            return {}  # There is nothing to choose.
+        own = {self._address("nvmlDeviceGetPciInfo_v3", one.handle): one.uuid for one in whole}
+        own.pop(b"", None)
+        found: dict[tuple[str, str], int] = {}
+        for one in whole:
+            remote = "nvmlDeviceGetNvLinkRemotePciInfo_v2"
+            addresses = [
+                self._address(remote, one.handle, ctypes.c_uint(link)) for link in range(MAX_LINKS)
+            ]
+            ends = [own.get(address) for address in addresses]
+            for other in whole:
+                if other is not one:
+                    links = ends.count(other.uuid)
+                    found[one.uuid, other.uuid] = self._proximity(one.handle, other.handle, links)
+        return found
+
+    def _proximity(self, one: Any, other: Any, links: int) -> int:
+        status, level = ctypes.c_uint(1), ctypes.c_uint(_SYSTEM)
+        index = ctypes.c_uint(_P2P_NVLINK)
+        code = self._call("nvmlDeviceGetP2PStatus", one, other, index, ctypes.byref(status))
+        if not links and code == 0 and status.value == 0:
+            links = MAX_LINKS
+        self._call("nvmlDeviceGetTopologyCommonAncestor", one, other, ctypes.byref(level))
+        return 100 * links or max(0, _SYSTEM - level.value)
+
+    def _address(self, name: str, *arguments: Any) -> bytes:
+        """Return the PCI address that a function gives; empty if it fails."""
+        pci = _Pci()
+        code = self._call(name, *arguments, ctypes.byref(pci))
+        return bytes(pci.address) if code == 0 else b""
 
     def reading(self, device: Device) -> Reading:
         """Return utilization and memory of the device now."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Mapping, Sequence
 
 #: Path of a device file, without its number.
@@ -33,6 +33,8 @@ class VisibleDevices:
         Whether the driver reported this.
     files
         Device files of whole GPUs, by identifier.
+    near
+        Proximity of pairs of GPUs, see ``Nvml.proximity``.
     """
 
     devices: list[str] = field(default_factory=list)
@@ -40,6 +42,7 @@ class VisibleDevices:
     denied: int = 0
     nvml: bool = False
     files: dict[str, str] = field(default_factory=dict)
+    near: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def isolated(self, environ: Mapping[str, str]) -> bool:
         """Return whether devices have already been chosen for this container."""
@@ -59,9 +62,32 @@ class VisibleDevices:
                 devices += [device for device in self.devices if device.startswith(name)]
             else:
                 break  # As in CUDA, the first invalid entry ends the list.
-        return VisibleDevices(
-            list(dict.fromkeys(devices)), self.busy, self.denied, self.nvml, self.files
-        )
+        return replace(self, devices=list(dict.fromkeys(devices)))
+
+    def nearest(self, free: Sequence[str], count: int) -> list[str]:
+        """Choose ``count`` of the ``free`` devices that are near to each other.
+
+        Devices on which another process computes come last. Of equally near ones those are chosen
+        that are far from the devices that stay free, so that near ones stay together.
+        """
+
+        def total(one: str, others: Sequence[str]) -> int:
+            return sum(self.near.get((one, other), 0) for other in others)
+
+        def rating(chosen: Sequence[str]) -> tuple[int, int, int]:
+            rest = [one for one in free if one not in chosen]
+            inside = sum(total(one, chosen) for one in chosen)
+            outside = sum(total(one, rest) for one in chosen)
+            return -len(self.busy.intersection(chosen)), inside, -outside
+
+        choices = []
+        for first in free:
+            chosen = [first]
+            while len(chosen) < count:
+                rest = [one for one in free if one not in chosen]
+                chosen.append(max(rest, key=lambda one: (one not in self.busy, total(one, chosen))))
+            choices.append(sorted(chosen, key=list(free).index))
+        return max(choices, key=rating)
 
 
 def device_numbers() -> list[str]:
@@ -84,8 +110,9 @@ def visible_devices(numbers: Sequence[str]) -> VisibleDevices:
         denied = driver.denied
         minors = {device.uuid: driver.minor(device) for device in found}
         files = {uuid: f"{FILE}{minor}" for uuid, minor in minors.items() if minor is not None}
+        near = driver.proximity(found)
         driver.close()
-        return VisibleDevices([device.uuid for device in found], busy, denied, True, files)
+        return VisibleDevices([device.uuid for device in found], busy, denied, True, files, near)
 
     told = call_with_timeout(DRIVER_PATIENCE, ask, None)
     if told is not None and (told.devices or told.denied):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Sequence
 
-from submarine_runtime.translation import _
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from submarine_runtime.gpus import DeviceUtilization
@@ -21,11 +21,37 @@ MARGIN = 1.4
 #: A GPU is idle below this mean percentage over at least this many seconds.
 IDLE_PERCENT = 5.0
 IDLE_SECONDS = 180.0
-#: Messages of PyTorch, CUDA itself, TensorFlow, JAX and CuPy when a device has no free memory.
-_DEVICE_FULL = re.compile(
+#: A GPU without utilization and with less memory in use, in MiB, has no context of a program.
+UNUSED_MIB = 64.0
+#: Errors of GPUs as PyTorch, CUDA itself, TensorFlow, JAX, CuPy and NCCL report them -> sentence.
+_DEVICE_ERRORS = {
     r"CUDA (?:error: )?out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
     r"|OOM when allocating|RESOURCE_EXHAUSTED: Out of memory|^Out of memory allocating [\d,]+ bytes"
-)
+    r"|Cuda failure (?:\d+ )?'out of memory'": gettext_noop(
+        "The GPU's own memory was full, which --memory does not change: make batches "
+        "smaller, or compute in half precision."
+    ),
+    r"uncorrectable (?:ECC|NVLink) error|ECC_UNCORRECTABLE"
+    r"|(?:ECC|Nvlink)Uncorrectable": gettext_noop(
+        "The GPU or its NVLink had an error that could not be corrected, which is a fault of the "
+        "device: run again with --avoid-node and this node, and report the node to its operator."
+    ),
+    r"busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|cudaErrorDevicesUnavailable": gettext_noop(
+        "Another process uses the GPU exclusively, or the device has failed: `nvidia-smi` on the "
+        "node shows its processes and its compute mode; --avoid-node chooses another node."
+    ),
+    r"driver version is insufficient|NVIDIA driver on your system is too old": gettext_noop(
+        "The node's NVIDIA driver is older than the program's build of CUDA needs: install a "
+        "build for an older CUDA, or run on other nodes."
+    ),
+    r"Duplicate GPU detected": gettext_noop(
+        "NCCL needs a GPU of its own for each rank: request as many GPUs as processes, or use gloo."
+    ),
+    r"no kernel image is available": gettext_noop(
+        "The library is not built for this model of GPU: install another build, or run on nodes "
+        "with other GPUs."
+    ),
+}
 
 
 def resource_hints(
@@ -49,13 +75,10 @@ def resource_hints(
         Exception that ended a program with GPUs.
     """
     found = []
-    if failure is not None and _DEVICE_FULL.search(failure.message[:4096]):
-        found.append(
-            _(
-                "The GPU's own memory was full, which --memory does not change: make batches "
-                "smaller, or compute in half precision."
-            )
-        )
+    if failure is not None:
+        message = failure.message[:4096]
+        known = [words for text, words in _DEVICE_ERRORS.items() if re.search(text, message)]
+        found += map(_, known[:1])
     if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
         advice = recommended_memory(peak)
         if requested - advice >= MIN_SAVING_MIB:
@@ -70,9 +93,23 @@ def resource_hints(
             "program use it, or ask for fewer GPUs."
         ).format(device=_name(gpu.device), percent=gpu.percent, seconds=gpu.seconds / 60)
         for gpu in gpus
-        if gpu.seconds >= IDLE_SECONDS and gpu.percent < IDLE_PERCENT
+        if gpu.seconds >= IDLE_SECONDS and gpu.percent < IDLE_PERCENT and not _is_unused(gpu)
+    ]
+    # A program that fails early may have had no use for them yet.
+    least = MIN_SECONDS if succeeded else IDLE_SECONDS
+    found += [
+        _(
+            "No program used {device} in {seconds:.0f} s: check that the library is built for "
+            "CUDA and the code uses it, or ask for fewer GPUs."
+        ).format(device=_name(gpu.device), seconds=gpu.seconds)
+        for gpu in gpus
+        if gpu.seconds >= least and _is_unused(gpu)
     ]
     return found
+
+
+def _is_unused(gpu: DeviceUtilization) -> bool:
+    return not gpu.percent and gpu.memory is not None and gpu.memory < UNUSED_MIB
 
 
 def idle_gpu_sentence(seconds: float, tasks: Sequence[str]) -> str:

@@ -295,13 +295,9 @@ def _common(
             )
             sentence = _(
                 "The tasks' checkpoints have no step in common, so the gang starts from the "
-            )
-            return RestorePoint(
-                "beginning",
-                warnings=(
-                    _("{sentence}beginning: {listed}.").format(sentence=sentence, listed=listed),
-                ),
-            )
+                "beginning: {listed}."
+            ).format(listed=listed)
+            return RestorePoint("beginning", warnings=(sentence,))
         step = max(common)
         parts = {task: _at_step(contents[task], step) for task in writers}
         return RestorePoint("own", step, None, "", parts)

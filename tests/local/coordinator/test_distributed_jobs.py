@@ -58,6 +58,20 @@ def out(job: Job, task: str) -> str:
     return job.log("stdout", task=task).data.decode()
 
 
+def test_variables_of_rdma_are_those_of_the_user(session: Session) -> None:
+    """A named interface that is Ethernet turns InfiniBand off; ``--env`` has precedence."""
+    names = ("NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE", "NCCL_IB_HCA", "UCX_NET_DEVICES")
+    show = "; ".join(f'echo "{name}=${name}"' for name in names)
+    plain = session.submit(spec(workers(show), network_interface="lo"), None)
+    own = {"NCCL_IB_DISABLE": "0", "NCCL_IB_HCA": "mlx5_1:1", "UCX_NET_DEVICES": "mlx5_1:1"}
+    changed = session.submit(spec(workers(show), network_interface="lo", env=own), None)
+    for job, values in ((plain, ["=lo", "1", "", ""]), (changed, ["=lo", *own.values()])):
+        assert job.wait(60).state is State.SUCCEEDED
+        wanted = [f"{name}={value}" for name, value in zip(names, values, strict=True)]
+        for number in range(2):
+            assert out(job, f"worker:{number}").splitlines() == wanted
+
+
 def test_roles_run_together_with_their_own_commands(session: Session, tmp_path: Path) -> None:
     data = tmp_path / "data.txt"
     data.write_text("input")

@@ -13,7 +13,7 @@ from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import EndReason, IdleLimit, State
 from tests.configurations import make_role
 from tests.local.coordinator.gang_processes import GangProcesses
-from tests.subprocesses.gpus.gpu_node import build_driver, device_line
+from tests.subprocesses.gpus.gpu_node import device_line, node_with_gpus
 
 LIMIT = 10.0
 #: Ranks meet by connections to rank 0, as collective operations do; then one of them hangs.
@@ -181,13 +181,10 @@ if rank == 1:
 def test_idle_gpus(
     gang: GangProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
-    library = build_driver(tmp_path)
-    file = tmp_path / "devices"
     # All jobs of this machine share the locks of devices.
     first, second = f"GPU-{action}-a", f"GPU-{action}-b"
-    file.write_text(device_line(first, 90) + device_line(second, 1))
-    monkeypatch.setenv("FAKE_NVML", str(file))
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(library.parent))
+    lines = device_line(first, 90) + device_line(second, 1)
+    file = node_with_gpus(tmp_path, monkeypatch, lines)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     saved = """
 import os, signal, time

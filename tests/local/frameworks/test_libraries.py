@@ -7,6 +7,7 @@ import json
 import pytest
 
 from submarine_runtime.protocol import State
+from tests.gpu.collective import PROGRAM
 from tests.local.frameworks.conftest import RunTorch, values_of
 
 #: What torchrun sets, by its documentation.
@@ -121,6 +122,16 @@ def test_the_trainer_of_transformers_trains_one_model(run_torch: RunTorch) -> No
     assert job.record().state is State.SUCCEEDED
     assert sorted(values_of(job, "rank", 2)) == ["0 of 2", "1 of 2"]
     assert len(set(values_of(job, "digest", 2))) == 1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_program_of_the_gpu_tests_without_gpus(run_torch: RunTorch, processes: int) -> None:
+    """``tests/gpu`` runs it with NCCL, and with several processes on one device."""
+    job = run_torch(PROGRAM, processes=processes)
+    assert job.record().state is State.SUCCEEDED
+    assert values_of(job, "backend") == [f"gloo cpu {processes}"] * processes
+    assert len(set(values_of(job, "digest"))) == 1
 
 
 @pytest.mark.full

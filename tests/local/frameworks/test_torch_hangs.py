@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ for row in DataLoader(Rows(), batch_size=2, num_workers={workers}):
 """
 STEPS = {
     "all_reduce": "dist.all_reduce(row.sum())",
-    "_engine_run_backward": "model(row).sum().backward()",
+    "_tensor.backward": "model(row).sum().backward()",
 }
 
 
@@ -81,4 +82,8 @@ def test_the_rank_in_the_data_loader_is_named(
         assert f"DataLoader.__next__, train.py line {line}" in detail
     else:
         assert "time.sleep(900), train.py line 9" in detail
-    assert f"ranks 0, 2: {call}" in detail or f"ranks 0, 2: graph.{call}" in detail, detail
+    step = next(number for number, text in enumerate(lines, 1) if STEPS[call] in text)
+    assert f"ranks 0, 2: {call}, train.py line {step}." in detail
+    silent = re.search(r"of rank 1 \(worker:1\) for (\d+) s\.", detail)
+    assert silent is not None, detail
+    assert 10 <= int(silent[1]) <= 10 + 30

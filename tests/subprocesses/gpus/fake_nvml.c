@@ -1,7 +1,8 @@
 /* A libnvidia-ml.so.1 that reads its devices from the file named by FAKE_NVML: one a line,
    "uuid name percent used_mib total_mib processes code parent", where code is what asking for the
    device answers (0: fine) and parent is -1, or the number of the GPU that a MIG slice belongs to.
-   A first line "init N" makes the initialisation answer N; "hang" makes it never answer. */
+   A first line "init N" makes the initialisation answer N; "hang" makes it never answer.
+   FAKE_TOPOLOGY names a file with the lines of GPUs of "nvidia-smi topo -m". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,4 +102,62 @@ int nvmlDeviceGetMaxMigDeviceCount(struct device *d, unsigned *n) { (void)d; *n 
 int nvmlDeviceGetMigDeviceHandleByIndex(struct device *d, unsigned index, struct device **handle) {
     *handle = slice(d, index);
     return *handle ? 0 : 6;
+}
+
+/* What connects two GPUs, as in the matrix: "NV2", "PHB"; empty without one. */
+static const char *connection(struct device *a, struct device *b) {
+    static char word[16];
+    char *path = getenv("FAKE_TOPOLOGY"), line[4096], *next;
+    FILE *file = path ? fopen(path, "r") : 0;
+    int row = 0;
+    word[0] = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "GPU", 3) || row++ != number(a)) continue;
+        strtok_r(line, " \t\n", &next);
+        for (int column = 0; column <= number(b); column++) {
+            char *found = strtok_r(0, " \t\n", &next);
+            snprintf(word, sizeof word, "%s", found ? found : "");
+        }
+        break;
+    }
+    if (file) fclose(file);
+    return word;
+}
+static int links(struct device *a, struct device *b) {
+    const char *word = connection(a, b);
+    return strncmp(word, "NV", 2) ? 0 : atoi(word + 2);
+}
+struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char address[32]; };
+static int address(struct pci *pci, int bus) {
+    memset(pci, 0, sizeof *pci);
+    return snprintf(pci->address, sizeof pci->address, "00000000:%02X:00.0", bus) < 0;
+}
+int nvmlDeviceGetPciInfo_v3(struct device *d, struct pci *pci) {
+    return getenv("FAKE_TOPOLOGY") ? address(pci, 1 + number(d)) : 3;
+}
+/* The links of a GPU in the order of their ends. If there are more than a GPU has, an NVSwitch is
+   at the end of each. */
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct device *d, unsigned link, struct pci *pci) {
+    int total = 0, most = 0;
+    for (int i = 0; i < count; i++) {
+        int here = links(d, &devices[i]);
+        total += here;
+        if (here > most) most = here;
+    }
+    if (total > 18) return (int)link < most ? address(pci, 0xF0) : 3;
+    for (int i = 0, end = 0; i < count; i++) {
+        end += links(d, &devices[i]);
+        if ((int)link < end) return address(pci, 1 + number(&devices[i]));
+    }
+    return 3;
+}
+int nvmlDeviceGetP2PStatus(struct device *a, struct device *b, unsigned index, unsigned *status) {
+    *status = index == 2 && links(a, b) ? 0 : 5;
+    return 0;
+}
+int nvmlDeviceGetTopologyCommonAncestor(struct device *a, struct device *b, unsigned *level) {
+    const char *names[] = {"PIX", "PXB", "PHB", "NODE", "SYS"}, *word = connection(a, b);
+    for (unsigned n = 0; n < 5; n++)
+        if (!strcmp(word, names[n])) { *level = 10 * (n + 1); return 0; }
+    return 3;
 }

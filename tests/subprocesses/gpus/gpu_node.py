@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 RUNTIME = Path(__file__).resolve().parents[3] / "runtime"
 _SOURCE = Path(__file__).with_name("fake_nvml.c")
 
@@ -61,6 +63,15 @@ def device_line(
 ) -> str:
     """A line of the file that the library reads."""
     return f"{uuid} H200 {percent} {used} 143771 {processes} {code} {parent}\n"
+
+
+def node_with_gpus(directory: Path, patch: pytest.MonkeyPatch, lines: str) -> Path:
+    """Give the processes that this one starts a driver; return the file of its devices."""
+    devices = directory / "devices"
+    devices.write_text(lines)
+    patch.setenv("FAKE_NVML", str(devices))
+    patch.setenv("LD_LIBRARY_PATH", str(build_driver(directory).parent))
+    return devices
 
 
 class Claimer:

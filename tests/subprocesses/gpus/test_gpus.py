@@ -167,6 +167,102 @@ def test_devices_in_use_by_others_are_taken_last(devices: Node, start: Any) -> N
     assert "GPU-a" in got["note"]
 
 
+#: Lines of ``nvidia-smi topo -m``: NVLink pairs of four RTX 3090; the cube mesh of a DGX-1 with
+#: V100; four H100 with a link to each other; a DGX A100 with NVSwitches; PCIe switches only.
+PAIRS = """\
+GPU0     X      PHB     NV4     NODE    0-23    0               N/A
+GPU1    PHB      X      NODE    NV4     0-23    0               N/A
+GPU2    NV4     NODE     X      PHB     0-23    0               N/A
+GPU3    NODE    NV4     PHB      X      0-23    0               N/A
+"""
+CUBE = """\
+GPU0     X      NV1     NV1     NV2     NV2     SYS     SYS     SYS     0-19,40-59
+GPU1    NV1      X      NV2     NV1     SYS     NV2     SYS     SYS     0-19,40-59
+GPU2    NV1     NV2      X      NV2     SYS     SYS     NV1     SYS     0-19,40-59
+GPU3    NV2     NV1     NV2      X      SYS     SYS     SYS     NV1     0-19,40-59
+GPU4    NV2     SYS     SYS     SYS      X      NV1     NV1     NV2     20-39,60-79
+GPU5    SYS     NV2     SYS     SYS     NV1      X      NV2     NV1     20-39,60-79
+GPU6    SYS     SYS     NV1     SYS     NV1     NV2      X      NV2     20-39,60-79
+GPU7    SYS     SYS     SYS     NV1     NV2     NV1     NV2      X      20-39,60-79
+"""
+ALL = """\
+GPU0     X      NV6     NV6     NV6     PIX     SYS     SYS     SYS     6,14,22,30      3
+GPU1    NV6      X      NV6     NV6     SYS     PIX     SYS     SYS     4,12,20,28      1
+GPU2    NV6     NV6      X      NV6     SYS     SYS     PIX     SYS     7,15,23,31      7
+GPU3    NV6     NV6     NV6      X      SYS     SYS     SYS     PIX     5,13,21,29      5
+"""
+SWITCHED = "".join(
+    f"GPU{row}  " + "  ".join("X" if row == column else "NV12" for column in range(8)) + "\n"
+    for row in range(8)
+)
+PCIE = """\
+GPU0     X      SYS     PIX     SYS
+GPU1    SYS      X      SYS     PHB
+GPU2    PIX     SYS      X      SYS
+GPU3    SYS     PHB     SYS      X
+"""
+
+
+@pytest.mark.parametrize(
+    ("matrix", "held", "gpus", "expected"),
+    [
+        (PAIRS, "", 2, "02"),
+        (PAIRS, "0", 2, "13"),
+        (PAIRS, "02", 2, "13"),
+        # A single one is taken where that leaves the other pair whole.
+        (PAIRS, "3", 1, "1"),
+        (PAIRS, "12", 2, "03"),
+        (CUBE, "", 2, "03"),
+        (CUBE, "", 4, "0123"),
+        (CUBE, "0", 4, "4567"),
+        (CUBE, "0123", 2, "47"),
+        (CUBE, "", 8, "01234567"),
+        (ALL, "1", 2, "02"),
+        (SWITCHED, "06", 3, "123"),
+        (PCIE, "", 2, "02"),
+        (PCIE, "0", 2, "13"),
+        ("", "0", 2, "12"),
+    ],
+)
+def test_gpus_near_each_other_are_claimed(
+    devices: Node,
+    start: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    matrix: str,
+    held: str,
+    gpus: int,
+    expected: str,
+) -> None:
+    """The driver reports recorded topologies; other containers hold some of the devices."""
+    (tmp_path / "topology").write_text(matrix)
+    if matrix:
+        monkeypatch.setenv("FAKE_TOPOLOGY", str(tmp_path / "topology"))
+    names = [f"GPU-{number}" for number in range(len(matrix.splitlines()) or 4)]
+    driver = devices(*map(device_line, names))
+    for number in held:
+        visible = {"CUDA_VISIBLE_DEVICES": f"GPU-{number}"}
+        assert start(driver=driver, environ=visible).answer()["devices"] == [f"GPU-{number}"]
+    got = start(driver=driver, gpus=gpus).answer()
+    assert got["devices"] == [f"GPU-{number}" for number in expected]
+    assert got["variables"] == {"CUDA_VISIBLE_DEVICES": ",".join(got["devices"])}
+    # Those that were locked for the choice are free again.
+    others = len(names) - len(held) - gpus
+    if others:
+        rest = start(driver=driver, gpus=others).answer()["devices"]
+        assert set(rest).isdisjoint(got["devices"])
+
+
+def test_a_busy_gpu_is_not_taken_for_its_links(
+    devices: Node, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "topology").write_text(PAIRS)
+    monkeypatch.setenv("FAKE_TOPOLOGY", str(tmp_path / "topology"))
+    lines = [device_line(f"GPU-{number}", processes=int(number == 2)) for number in range(4)]
+    assert start(driver=devices(*lines), gpus=2).answer()["devices"] == ["GPU-1", "GPU-3"]
+    assert start(driver=devices(*lines), gpus=2).answer()["devices"] == ["GPU-0", "GPU-2"]
+
+
 def test_fewer_devices_than_asked_for_is_said_at_once(devices: Node, start: Any) -> None:
     began = time.monotonic()
     got = start(driver=devices(device_line("GPU-a")), gpus=2, patience=30.0).answer()

@@ -114,7 +114,9 @@ def test_parsing_is_linear(tmp_path: Path) -> None:
     log = tmp_path / "stderr"
     head = "Traceback (most recent call last):\n"
     began = time.process_time()
-    for text in (head * 8000, head + '  File "' * 40_000, head + "    x\n" * 40_000, "T" * 300_000):
+    abort = "terminate called after throwing an instance of 'a'\n"
+    texts = [head * 8000, head + '  File "' * 40_000, head + "    x\n" * 40_000, "T" * 300_000]
+    for text in (*texts, abort * 4000, abort + " " * 200_000, "F1129 " * 40_000):
         log.write_text(text)
         parse_stderr(str(log))
     assert time.process_time() - began < 1.0

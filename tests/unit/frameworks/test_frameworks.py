@@ -81,6 +81,13 @@ def test_every_module_keeps_the_contract(framework: str) -> None:
     assert policy_of(framework, ["worker"]) in ("chief", "all")
 
 
+def test_every_shim_belongs_to_a_framework() -> None:
+    folder = Path(frameworks.__file__).parent / "shims"
+    gang = members_of({"worker": 2, "scheduler": 1, "ps": 1})
+    used = {name for known in frameworks.KNOWN for name in setups(known, gang)["worker:0"].shims}
+    assert used == {path.name for path in folder.glob("shim*.py")}
+
+
 PAGE = Path(__file__).resolve().parents[3] / "docs/frameworks.md"
 
 

@@ -30,6 +30,7 @@ from submarine_kernel.remote import (
     spec_of_kernel,
 )
 from submarine_kernel.remote.start_progress import dialog_error
+from submarine_runtime.protocol import IdleLimit
 from tests.frontends import RecordingFrontend
 from tests.unit.jobs.backends.yarn.test_distributed import submission
 
@@ -54,6 +55,7 @@ def spec_for(tmp_path: Path, *words: str) -> JobSpec:
 
 def test_size_queue_and_priority_of_the_container(tmp_path: Path) -> None:
     words = ["--memory", "8G", "--vcores", "2", "--gpu", "4", "--queue", "ml", "--priority", "3"]
+    words += ["--idle-gpu", "2h:end"]
     spec = spec_for(tmp_path, *words, "--python-env", "path:/opt/env")
     assert not spec.distributed
     (role,) = spec.roles
@@ -61,6 +63,7 @@ def test_size_queue_and_priority_of_the_container(tmp_path: Path) -> None:
     assert (size.memory, size.vcores, size.gpus) == (8192, 2, 4)
     assert (spec.queue, spec.priority, spec.python_env) == ("ml", 3, "path:/opt/env")
     assert spec.name == "kernel-gpu"
+    assert spec.idle_gpu == IdleLimit(7200.0, "end")
 
 
 def test_a_kernelspec_names_secrets() -> None:
@@ -146,6 +149,8 @@ def test_the_display_name_has_the_size(tmp_path: Path, words: list[str], shown: 
         (["--gpu", "-1"], "gpu"),
         (["--memory", "lots"], "lots"),
         (["--idle-timeout", "soon"], "--idle-timeout: 'soon'"),
+        (["--gpu", "1", "--idle-gpu", "1h:stop"], "'stop' is not one of warn, end"),
+        (["--memory", "1G", "--idle-gpu", "1h:end"], "--idle-gpu needs a job with GPUs"),
         (["--memory", "1G", "--display-name", "  "], "--display-name"),
         (["--memory", "1G", "--set", "queue=ml"], "--set and --default are for"),
     ],

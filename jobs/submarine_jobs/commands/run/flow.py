@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import doctor  # Lazy: a submission needs none of its modules.
 from submarine_jobs.client import start_or_join
 from submarine_jobs.commands.grammar import cache_queues, confirm_foreign, wait_for
 from submarine_jobs.commands.run.checks import check_run
@@ -197,9 +198,10 @@ def _dry_run(
     unwritable = probe_job_root(backend)
     if unwritable is not None:
         refusals.append(unwritable)
+    warnings = (*checked.plan.warnings, *doctor.cuda_warnings(checked.spec, backend.profile))
     return dry_run_outcome(
         valid.spec if valid.reached.snapshots else checked.spec,
-        checked.plan,
+        replace(checked.plan, warnings=warnings),
         checked.program,
         checked.findings,
         refusals,

@@ -126,9 +126,12 @@ def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
     if number == signal.SIGBUS and not raised:
         return EndReason.KILLED_BY_SIGNAL, _shared_memory_sentence(signal_name(number))
     if number is not None and not raised:
-        return EndReason.KILLED_BY_SIGNAL, _("Signal {number} ({number_signal_name}).").format(
+        detail = _("Signal {number} ({number_signal_name}).").format(
             number=number, number_signal_name=signal_name(number)
         )
+        # The message of a library that aborted the program, such as NCCL's watchdog.
+        told = number == signal.SIGABRT and facts.failure and not facts.failure.frames
+        return EndReason.KILLED_BY_SIGNAL, f"{detail} {_sentence(facts)}" if told else detail
     if facts.kind == "disk_full" or (facts.disk_full and not facts.kind):
         return EndReason.DISK_FULL, _sentence(facts)
     if facts.started is False or (facts.shell and facts.status in _LAUNCHER_EXITS):

@@ -23,6 +23,13 @@ _CHAINED = (
     b"\nThe above exception was the direct cause of the following exception:\n\n",
     b"\nDuring handling of the above exception, another exception occurred:\n\n",
 )
+#: Of a program that C++ code aborts: an exception that is not caught, as that of NCCL's watchdog,
+#: and the fatal messages of glog and abseil, as those of JAX's coordination service.
+_ABORT = re.compile(
+    rb"^terminate called after throwing an instance of '([^'\n]{1,200})'\n +what\(\): +(.+)"
+    rb"|^(?:[\d-]{10} [\d:.]+: )?F(?:\d{4,8} [\d:.]+ +\d+)? ?[\w./-]{1,200}:\d+\] (.+)",
+    re.MULTILINE,
+)
 _ERROR = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
 
 
@@ -69,7 +76,8 @@ def load_torch_error(path: str) -> Failure | None:
 def parse_stderr(path: str, label: str = "") -> Failure | None:
     """Return the last Python traceback in the last 256 KiB of a log, in linear time.
 
-    Its text begins with the tracebacks of its causes.
+    Its text begins with the tracebacks of its causes. Without a traceback: the message with which
+    C++ code has aborted the program.
 
     Parameters
     ----------
@@ -82,7 +90,17 @@ def parse_stderr(path: str, label: str = "") -> Failure | None:
             tail = file.read(MAX_STDERR)
     except OSError:
         return None
-    return _parse_traceback(_lines_of(tail, label))
+    lines = _lines_of(tail, label)
+    return _parse_traceback(lines) or _parse_abort(lines)
+
+
+def _parse_abort(tail: bytes) -> Failure | None:
+    found = list(_ABORT.finditer(tail))
+    if not found:
+        return None
+    name, what, fatal = (part.decode("utf-8", "replace") for part in found[-1].groups(b""))
+    text = found[-1].group().decode("utf-8", "replace")[:MAX_TEXT]
+    return Failure(name.replace("::", ".") or "Abort", (what or fatal)[:4096], [], text)
 
 
 def _lines_of(text: bytes, label: str) -> bytes:

@@ -12,9 +12,9 @@ from .master_jar import (
     CHANGES as CHANGES,
     FIRST_PAGE as FIRST_PAGE,
     make_master_jar as make_master_jar,
-    with_container_texts as with_container_texts,
     with_first_page as with_first_page,
     with_gpu_resource as with_gpu_resource,
+    with_repaired_master as with_repaired_master,
 )
 from .process import read_running as read_running, stop_directory as stop_directory
 from .refusals import (

@@ -1,8 +1,11 @@
-"""skein's jar with another first page, YARN's texts of containers, and the cluster's name of GPUs.
+"""skein's jar with another first page, repairs of its master, and the cluster's name of GPUs.
 
 YARN's tracking URL leads to the first page of the application master, and skein makes it from a
 template in its jar. skein keeps YARN's text on the end of a container, but a fixed sentence for one
 that ends with a positive exit status, such as that of Docker; no other component keeps the text.
+skein numbers requests of containers after the last key of a sorted map, but YARN's priorities are
+in descending order, so that is the lowest number of an open request. A container that is requested
+after another one was placed then gets the number of an open request, and one of both is lost.
 skein requests GPUs as ``yarn.io/gpu``, a constant of one of its classes. It offers no other way to
 choose any of these, so they are replaced.
 """
@@ -19,7 +22,7 @@ from submarine_runtime.yarn import GPU
 
 #: The class that requests resources.
 RESOURCE_CLASS = "com/anaconda/skein/MsgUtils.class"
-#: The class that keeps the texts of containers.
+#: The class that keeps the texts of containers, and numbers their requests.
 MASTER_CLASS = "com/anaconda/skein/ApplicationMaster.class"
 #: JVM code: after the jump for a status that is not positive, a constant is stored in the variable
 #: of the text, and a jump passes the code that stores YARN's diagnostics there.
@@ -27,6 +30,8 @@ _FIXED_TEXT = re.compile(
     rb"(?<=\x9e\x00\x0b)\x13..\x3a\x06\xa7\x00\x09(?=\x2d\xb6..\x3a\x06)", re.DOTALL
 )
 _NOP = b"\0"
+#: Methods of ``TreeMap``: of the number after which skein counts, and of the highest one.
+_LOWEST, _HIGHEST = "lastKey", "firstKey"
 #: Template of the first page (Mustache), which skein names by ``TEMPLATE``.
 TEMPLATE = "overview.mustache.html"
 FIRST_PAGE = b"""\
@@ -46,7 +51,7 @@ Log of the application master</a></p>
 </body></html>
 """
 #: What identifies the changes to skein's jar, beside the name of GPUs.
-CHANGES = FIRST_PAGE + _FIXED_TEXT.pattern
+CHANGES = FIRST_PAGE + _FIXED_TEXT.pattern + _HIGHEST.encode()
 #: Sizes of a zip file's local header and directory entry, and where both have their flags.
 _LOCAL_SIZE, _ENTRY_SIZE = 30, 46
 _LOCAL_FLAGS, _ENTRY_FLAGS = 6, 8
@@ -61,7 +66,7 @@ def make_master_jar(source: str, gpu_resource: str) -> bytes:
         Path of skein's jar.
     """
     with open(source, "rb") as file:
-        made = with_container_texts(with_first_page(file.read()))
+        made = with_repaired_master(with_first_page(file.read()))
     if gpu_resource == GPU:
         return made
     buffer = io.BytesIO(made)
@@ -105,11 +110,12 @@ def with_first_page(jar: bytes) -> bytes:
     return _overwritten(jar, TEMPLATE, FIRST_PAGE)
 
 
-def with_container_texts(jar: bytes) -> bytes:
-    """Return skein's jar, of the same size, whose master keeps YARN's text on every container.
+def with_repaired_master(jar: bytes) -> bytes:
+    """Return skein's jar, of the same size, whose master keeps texts and numbers requests rightly.
 
     The code that stores the fixed sentence becomes no operation, so the code that stores YARN's
-    text follows for each status. A jar with another code is returned as it is.
+    text on a container follows for each status. Requests are numbered after the highest open one. A
+    jar with another code is returned as it is.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(jar)) as archive:
@@ -117,7 +123,10 @@ def with_container_texts(jar: bytes) -> bytes:
     except (KeyError, zipfile.BadZipFile):
         return jar
     changed, found = _FIXED_TEXT.subn(lambda match: _NOP * len(match.group()), code)
-    return _overwritten(jar, MASTER_CLASS, changed) if found == 1 else jar
+    lowest, highest = _text_constant(_LOWEST), _text_constant(_HIGHEST)
+    if found != 1 or code.count(lowest) != 1 or highest in code:
+        return jar
+    return _overwritten(jar, MASTER_CLASS, changed.replace(lowest, highest))
 
 
 def _overwritten(jar: bytes, name: str, content: bytes) -> bytes:
