@@ -138,7 +138,7 @@ PLANS = {
     ),
     "test-full": (
         UNIT,
-        Part("local backend", 5400, (pytest(*LOCAL),), real=True),
+        Part("local backend", 7200, (pytest(*LOCAL),), real=True),
         *STATIC,
         Part("version bounds", 1800, (tool("python", "scripts/bounds_test.py"),)),
         Part("extras", 900, (tool("python", "scripts/extras_test.py"),)),

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [torch-tree] [frameworks] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
+# [torch-tree] [torch-current] [deepspeed] [frameworks] [optuna] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
-# Zeppelin interpreter, `xgboost`, `torch-tree` (PyTorch with the libraries on it) and `frameworks`
+# Zeppelin interpreter, `xgboost`, `torch-tree` (Debian's PyTorch with the libraries on it), `torch-current` (the
+# registry's PyTorch, 3 GB), `deepspeed`, `optuna` and `frameworks`
 # (all others) for the tests and examples of distributed jobs, `airflow` for our DAG files, `formats` and
 # `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
 # those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes,
@@ -341,7 +342,13 @@ setup_torch_tree() {
   unpacked "torch-$torch_suite" "the PyTorch of Debian $torch_suite" \
     "tests with PyTorch and the libraries on it are skipped" torch
   [ -d "$place" ] || return 0
-  folder=.venv-torch
+  tree_environment .venv-torch
+  environment .venv-torch torch
+}
+
+# tree_environment FOLDER: a virtual environment of the Python of the unpacked tree in $place.
+tree_environment() {
+  folder=$1
   if ! grep -qsF "$place/" "$folder/pyvenv.cfg"; then
     rm -rf "$folder"
     mkdir -p "$folder/bin"
@@ -351,7 +358,24 @@ setup_torch_tree() {
     torchrun "$PWD/$folder"
     chmod +x "$folder/bin/python3" "$folder/bin/torchrun"
   fi
-  environment "$folder" torch
+}
+
+# The registry's PyTorch is built with CUDA: 3 GB of downloads, 5.5 GB on disk.
+setup_torch_current() {
+  environment .venv-torch-current torch-current
+}
+
+# DeepSpeed on Debian's PyTorch. It has no wheel; without isolation the build finds that PyTorch, and
+# without operators it needs no compiler.
+setup_deepspeed() {
+  setup_torch_tree
+  [ -d "${place:-}" ] || return 0
+  tree_environment .venv-deepspeed
+  DS_BUILD_OPS=0 PIP_NO_BUILD_ISOLATION=0 environment .venv-deepspeed deepspeed
+}
+
+setup_optuna() {
+  environment .venv optuna
 }
 
 # tree_python TREE: a script that runs the Python of an unpacked tree with the tree's own loader and
@@ -505,10 +529,10 @@ unpack_java_11() (
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | torch-tree | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh | older-java)
+  python | node | java | zeppelin | chromium | xgboost | torch | torch-tree | torch-current | deepspeed | optuna | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh | older-java)
     "setup_$(echo "$part" | tr - _)" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "torch-tree, horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker, ssh and older-java" ;;
+    "torch-tree, torch-current, deepspeed, optuna, horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker, ssh and older-java" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"

@@ -1,4 +1,4 @@
-"""The PyTorch of a newer Debian with Lightning, transformers and Accelerate, for tests."""
+"""PyTorch with Lightning, transformers and Accelerate for tests: Debian's, and the registry's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 #: Made by ``scripts/setup.sh torch-tree``; the option ``--python-env path:`` of ``run`` takes it.
 ENVIRONMENT = Path(__file__).resolve().parents[1] / ".venv-torch"
+#: Made by ``scripts/setup.sh torch-current``, for ``make test-full``.
+CURRENT = ENVIRONMENT.with_name(".venv-torch-current")
 
 
 def torch_environment() -> Path:
@@ -15,3 +17,10 @@ def torch_environment() -> Path:
     if not (ENVIRONMENT / ".set-up-torch").exists():
         pytest.skip("scripts/setup.sh torch-tree makes .venv-torch")
     return ENVIRONMENT
+
+
+def current_torch_environment() -> Path:
+    """Return the environment with the registry's PyTorch; skip the test where there is none."""
+    if not (CURRENT / ".set-up-torch-current").exists():
+        pytest.skip("scripts/setup.sh torch-current makes .venv-torch-current")
+    return CURRENT

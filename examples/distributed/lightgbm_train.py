@@ -1,5 +1,9 @@
-"""LightGBM: each worker has its own rows; histograms are shared, and the trees are the same."""
+"""LightGBM: each worker has its own rows; histograms are shared, and the trees are the same.
 
+`submarine run lightgbm_train.py --file digits.npz --worker 2 --wait`
+"""
+
+# %%
 import hashlib
 import os
 
@@ -8,6 +12,8 @@ import numpy as np
 
 index, count = int(os.environ.get("TASK_INDEX", 0)), int(os.environ.get("TASK_NUM", 1))
 print(f"part {index} of {count}")
+
+# %%
 digits = np.load("digits.npz")
 train = lightgbm.Dataset(digits["x_train"][index::count], digits["y_train"][index::count])
 parameters = {
@@ -19,6 +25,8 @@ parameters = {
     "verbosity": -1,
 }
 model = lightgbm.train(parameters, train, num_boost_round=20)
+
+# %%
 guessed = model.predict(digits["x_test"]).argmax(1)
 print(f"accuracy {(guessed == digits['y_test']).mean():.4f}")
 trees = model.model_to_string().split("\nparameters:")[0]  # The parameters contain a port.

@@ -1,5 +1,11 @@
-"""PyTorch, DistributedDataParallel over gloo; continues from its last checkpoint."""
+"""PyTorch, DistributedDataParallel over gloo; continues from its last checkpoint.
 
+`submarine run torch_ddp.py --file digits.npz --worker 2 --wait`
+
+`submarine rerun JOB --resume` continues from the last epoch of a job.
+"""
+
+# %%
 import hashlib
 import os
 
@@ -14,11 +20,13 @@ dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 print(f"rank {rank} of {size}, local rank {os.environ['LOCAL_RANK']}")
 
+# %%
 digits = np.load("digits.npz")
 data = TensorDataset(torch.from_numpy(digits["x_train"]), torch.from_numpy(digits["y_train"]))
 sampler = DistributedSampler(data, seed=1)
 loader = DataLoader(data, batch_size=32, sampler=sampler)
 
+# %%
 torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 ddp = DistributedDataParallel(model)
@@ -31,6 +39,7 @@ if os.path.exists(checkpoint):
     optimizer.load_state_dict(state["optimizer"])
     first = state["epoch"] + 1
 
+# %%
 for epoch in range(first, 5):
     sampler.set_epoch(epoch)
     for images, labels in loader:

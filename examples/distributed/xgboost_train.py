@@ -1,5 +1,11 @@
-"""XGBoost: each worker has its own rows, and all workers build the same trees."""
+"""XGBoost: each worker has its own rows, and all workers build the same trees.
 
+`submarine run xgboost_train.py --file digits.npz --worker 2 --wait`
+
+The evaluation of each round is in the stream `helper` of the log.
+"""
+
+# %%
 import hashlib
 import os
 
@@ -7,6 +13,7 @@ import numpy as np
 import xgboost
 from xgboost import collective
 
+# %%
 with collective.CommunicatorContext():
     rank, size = collective.get_rank(), collective.get_world_size()
     print(f"rank {rank} of {size}")

@@ -5,6 +5,7 @@ A subclass provides the program, the variables and a ``Publisher`` for the outpu
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.frontends.job_displays import JobDisplays
 from submarine_jobs.frontends.outcome import INTERRUPTED, Outcome
 from submarine_jobs.text import TerminalFilter, printable
-from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -38,7 +38,7 @@ class CellFrontend(Frontend):
         self.displays = displays
         self.watched = False
         self._quiet = False
-        self._filters = _filters()
+        self._filters: defaultdict[str, TerminalFilter] = defaultdict(TerminalFilter)
 
     def begin_command(self, *, quiet: bool = False) -> None:
         """Reset the state of a command.
@@ -50,7 +50,7 @@ class CellFrontend(Frontend):
         """
         self._quiet, self.watched = quiet, False
         self.displays.place = None
-        self._filters = _filters()
+        self._filters = defaultdict(TerminalFilter)
 
     def end_command(self) -> None:
         """Remove a progress line that no card has replaced."""
@@ -111,7 +111,3 @@ class CellFrontend(Frontend):
             self.displays.add_output(bundle)
         elif text:
             self.displays.publisher.write(text + "\n")
-
-
-def _filters() -> dict[str, TerminalFilter]:
-    return {name: TerminalFilter() for name in STREAMS}

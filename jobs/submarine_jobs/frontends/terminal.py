@@ -13,13 +13,13 @@ import shutil
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.text import TerminalFilter, one_line, printable
-from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TerminalFrontend(Frontend):
         super().__init__()
         self.json_asked = json_asked
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-        self._filters = {name: TerminalFilter() for name in STREAMS}
+        self._filters: defaultdict[str, TerminalFilter] = defaultdict(TerminalFilter)
         self._status = StatusLine()
         #: Whether the last line of the log on stdout is incomplete.
         self.line_open = False

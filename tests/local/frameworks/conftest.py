@@ -1,4 +1,4 @@
-"""Run programs of the libraries on Debian's PyTorch as jobs of this machine."""
+"""Run programs of the libraries as jobs of this machine, on Debian's PyTorch and a current one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import submarine_jobs
 from submarine_jobs.client import Job
-from tests.torch_tree import torch_environment
+from tests.torch_tree import current_torch_environment, torch_environment
 
 
 class RunTorch(Protocol):
@@ -19,9 +19,14 @@ class RunTorch(Protocol):
     def __call__(self, source: str, **options: Any) -> Job: ...
 
 
+@pytest.fixture(params=["debian", pytest.param("current", marks=pytest.mark.full)])
+def pytorch(request: pytest.FixtureRequest) -> Path:
+    """An environment with PyTorch and the libraries: Debian's, and in full tests a current one."""
+    return torch_environment() if request.param == "debian" else current_torch_environment()
+
+
 @pytest.fixture
-def run_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunTorch]:
-    environment = torch_environment()
+def run_torch(pytorch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunTorch]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
@@ -36,7 +41,7 @@ def run_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunTo
             "torch",
             program="train.py",
             backend="local",
-            python_env=f"path:{environment}",
+            python_env=f"path:{pytorch}",
             **options,
         )
         jobs.append(job)

@@ -9,7 +9,6 @@ import pytest
 
 import submarine_jobs
 from submarine_jobs.client import Job
-from tests.torch_tree import torch_environment
 from tests.waiting import until
 
 pytestmark = pytest.mark.full
@@ -38,14 +37,13 @@ STEPS = {
 
 
 @pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    found = torch_environment()
+def environment(pytorch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.setattr(submarine_jobs, "_sessions", {})
     monkeypatch.chdir(tmp_path)
-    return found
+    return pytorch
 
 
 @pytest.mark.parametrize("workers", [0, 1])
