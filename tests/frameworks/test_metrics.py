@@ -202,9 +202,7 @@ def test_lightgbm(tmp_path: Path) -> None:
 def test_lightning(tmp_path: Path) -> None:
     """A training, and one that diverges."""
     rows, record = run_job(tmp_path, torch_environment() / "bin/python3", LIGHTNING)
-    first = next(
-        row.scalars for row in rows if math.isfinite(row.scalars.get("val/loss", math.nan))
-    )
+    first = next(row.scalars for row in rows if "in_table" in row.scalars)
     # The bar has the first two, with three digits; the table of CSVLogger all, with all digits.
     assert set(first) == {"train_loss", "val/loss", "in_table"}
     assert first["in_table"] == 3.5

@@ -25,6 +25,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.timeout(1800)
 #: Steps of a training. Each takes long enough that a snapshot is taken between two checkpoints.
 STEPS, EVERY = 24, 4
+#: Random kills of each library; fewer for a first look.
+KILLS = int(os.environ.get("SUBMARINE_TEST_KILLS", "10"))
 #: What all programs share: where the tasks say which step they have reached.
 COMMON = """
 import os, time
@@ -40,6 +42,41 @@ def say(name, text=""):
     with open(path + ".tmp", "w") as file:
         file.write(str(text))
     os.rename(path + ".tmp", path)
+"""
+#: Rank 0 saves all of the state.
+DDP = """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+torch.manual_seed(1)
+model = DistributedDataParallel(
+    torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+)
+optimizer = torch.optim.Adam(model.parameters(), 0.05)
+step, saved = 0, place + "/state.pt"
+if os.path.exists(saved):
+    state = torch.load(saved)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    step = state["step"]
+say("begin", step)
+while step < steps:
+    step += 1
+    data = torch.Generator().manual_seed(1000 * step)
+    batch = torch.rand(8, 8, generator=data)[rank :: world]
+    optimizer.zero_grad()
+    loss = (model(batch) - 1).square().mean()
+    loss.backward()
+    optimizer.step()
+    dist.all_reduce(loss)
+    time.sleep(PAUSE)
+    say("step", step)
+    if step % every == 0 and rank == 0:
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+        torch.save(state, saved + ".tmp")
+        os.rename(saved + ".tmp", saved)
+say("end", loss.item() / world)
+dist.destroy_process_group()
 """
 #: FSDP2 with a sharded checkpoint for each step, or one directory again and again.
 FSDP = """
@@ -128,7 +165,9 @@ trainer = Trainer(model, options, train_dataset=[{"x": row} for row in data], ca
 trainer.train(resume_from_checkpoint=get_last_checkpoint("out") is not None)
 say("end", (model.net(data) - 1).square().mean().item())
 """
-#: The default logger of Lightning, and ``ckpt_path="last"``.
+#: The default logger of Lightning, and ``ckpt_path="last"``. The data depend on the step: Lightning
+#: 2.6 begins its loader again after a checkpoint in the middle of an epoch, and trains one batch
+#: more after one at its end.
 LIGHTNING = """
 import lightning
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
@@ -139,7 +178,7 @@ class Model(lightning.LightningModule):
         self.net = torch.nn.Linear(8, 2)
 
     def training_step(self, batch, number):
-        return (self.net(batch) - 1).square().mean()
+        return (self.net(data[2 * self.global_step + rank]) - 1).square().mean()
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), 0.05)
@@ -194,53 +233,63 @@ model.eval()
 say("end", (model(batch) - 1).square().mean().item())
 accelerator.end_training()
 """
-PROGRAMS = {"steps": FSDP, "same": FSDP, "hf": HF, "lightning": LIGHTNING, "accelerate": ACCELERATE}
+PROGRAMS = {
+    "ddp": DDP,
+    "steps": FSDP,
+    "same": FSDP,
+    "hf": HF,
+    "lightning": LIGHTNING,
+    "accelerate": ACCELERATE,
+}
+#: One task writes these; each task writes a part of the others.
+ONE_WRITER = ("ddp", "lightning")
 
 
 class Training:
     """A job of several workers; ``gang`` is stopped by its fixture."""
 
     def __init__(
-        self, gang: GangProcesses, kind: str, workers: int = 2, pause: float = 0.25, **config: Any
+        self, gang: GangProcesses, kind: str, steps: int = STEPS, pause: float = 0.25
     ) -> None:
-        self.gang = gang
+        self.gang, self.steps = gang, steps
         self.barrier = gang.root / "barrier"
         self.barrier.mkdir()
         python = str(torch_environment() / "bin/python3")
         source = COMMON + PROGRAMS[kind]
         for name, value in (("BARRIER", str(self.barrier)), ("KIND", kind), ("PAUSE", pause)):
             source = source.replace(name, repr(value))
-        source = source.replace("STEPS, EVERY", f"{STEPS}, {EVERY}")
+        source = source.replace("STEPS, EVERY", f"{steps}, {EVERY}")
         agent = {
             "framework": "pytorch",
             "python": python,
             "env": {"USE_LIBUV": "0", "HF_HUB_OFFLINE": "1"},
             "checkpoint_links": checkpoint_links({"main.py": source.encode()}),
         }
-        settings = {"max_restarts": 100, "sync_interval": 0.5, "framework": "pytorch", **config}
-        gang.prepare(source, [make_role("worker", workers)], agent=agent, **settings)
+        settings = {"max_restarts": 100, "sync_interval": 0.5, "framework": "pytorch"}
+        gang.prepare(source, [make_role("worker", 2)], agent=agent, **settings)
         gang.start()
 
     def said(self, name: str, epoch: int, rank: int = 0) -> str | None:
         path = self.barrier / f"e{epoch}-{rank}-{name}"
         return path.read_text() if path.exists() else None
 
-    def begun(self, epoch: int, workers: int = 2) -> int:
-        """The step at which all workers began."""
+    def begun(self, epoch: int) -> int:
+        """The step at which both workers began."""
         until(
-            lambda: all(self.said("begin", epoch, rank) for rank in range(workers)),
+            lambda: all(self.said("begin", epoch, rank) for rank in range(2)),
             self.gang.story,
             seconds=600,
         )
-        (step,) = {self.said("begin", epoch, rank) for rank in range(workers)}
+        (step,) = {self.said("begin", epoch, rank) for rank in range(2)}
         return int(str(step))
 
-    def kill(self, dice: random.Random, epoch: int, least: int, task: str = "") -> None:
-        """Kill the program of a worker at a random step after ``least``."""
-        step = dice.randint(least, min(least + 2 * EVERY, STEPS - 2))
+    def kill(self, dice: random.Random, epoch: int, least: int) -> int:
+        """Kill the program of a worker at a random step after ``least``; return the newest."""
+        step = dice.randint(least, min(least + 2 * EVERY, self.steps - 2))
         until(lambda: int(self.said("step", epoch) or 0) >= step, self.gang.story, seconds=600)
         time.sleep(dice.random() / 4)
-        os.kill(self.gang.program(task or dice.choice(["worker:0", "worker:1"])), signal.SIGKILL)
+        os.kill(self.gang.program(dice.choice(["worker:0", "worker:1"])), signal.SIGKILL)
+        return int(self.said("step", epoch) or 0)
 
     def end(self) -> tuple[JobRecord, float]:
         """The record and the loss."""
@@ -252,17 +301,17 @@ class Training:
 
 @pytest.fixture(name="undisturbed", scope="module")
 def undisturbed_losses(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Kind -> the loss of a training without a failure; each is run once."""
-    losses: dict[str, float] = {}
+    """The loss of a training without a failure, by kind and steps; each is run once."""
+    losses: dict[tuple[str, int], float] = {}
 
-    def loss(kind: str) -> float:
-        if kind not in losses:
+    def loss(kind: str, steps: int = STEPS) -> float:
+        if (kind, steps) not in losses:
             gang = GangProcesses(tmp_path_factory.mktemp("undisturbed"))
             try:
-                losses[kind] = Training(gang, kind, pause=0.0).end()[1]
+                losses[kind, steps] = Training(gang, kind, steps, pause=0.0).end()[1]
             finally:
                 gang.stop_all()
-        return losses[kind]
+        return losses[kind, steps]
 
     return loss
 
@@ -272,16 +321,22 @@ def points(record: JobRecord) -> list[dict[str, Any]]:
 
 
 def killed(
-    gang: GangProcesses, kind: str, kills: int, seed: int, rule: str = "union"
+    gang: GangProcesses, kind: str, kills: int, seed: int, steps: int = STEPS
 ) -> tuple[JobRecord, float]:
-    training, dice = Training(gang, kind), random.Random(seed)
-    begun = [training.begun(1)]
+    """Kill a worker ``kills`` times; the first time after a checkpoint, later at any step."""
+    training, dice = Training(gang, kind, steps), random.Random(seed)
+    begun, ended = [training.begun(1)], []
     for epoch in range(1, kills + 1):
-        training.kill(dice, epoch, begun[-1] + EVERY + 2)
+        least = begun[-1] + (EVERY + 2 if epoch == 1 else 1)
+        ended.append(training.kill(dice, epoch, least))
         begun.append(training.begun(epoch + 1))
     record, loss = training.end()
+    # The figures of a long run, with `pytest -s`.
+    print(f"{kind}: killed at steps {ended}, began at steps {begun}, loss {loss:.9g}")
     assert begun == sorted(begun)
     assert begun[-1] > 0, gang.story()
+    assert all(before <= after + 1 for before, after in zip(begun[1:], ended, strict=True))
+    rule = "chief" if kind in ONE_WRITER else "union"
     assert [point["rule"] for point in points(record)] == [rule] * kills
     assert record.warnings == []
     return record, loss
@@ -304,8 +359,7 @@ def test_a_sharded_checkpoint_is_resumed_by_all_tasks(
 def test_a_library_resumes_from_its_default_directory(
     gang: GangProcesses, undisturbed: Any, kind: str
 ) -> None:
-    rule = "chief" if kind == "lightning" else "union"
-    record, loss = killed(gang, kind, 1, 2, rule)
+    record, loss = killed(gang, kind, 1, 2)
     assert loss == pytest.approx(undisturbed(kind), rel=1e-6)
     assert not [sentence for sentence in record.warnings if "was not saved" in sentence]
     top = "lightning_logs" if kind == "lightning" else "out"
@@ -317,3 +371,12 @@ def test_a_library_resumes_from_its_default_directory(
 def test_other_ways_to_save(gang: GangProcesses, undisturbed: Any, kind: str) -> None:
     _record, loss = killed(gang, kind, 2, 3)
     assert loss == pytest.approx(undisturbed(kind), rel=1e-6)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["ddp", "steps", "lightning", "hf"])
+def test_ten_kills_do_not_change_the_loss(gang: GangProcesses, undisturbed: Any, kind: str) -> None:
+    # Each restart may go forward by two checkpoints and a bit.
+    steps = (KILLS + 2) * 2 * EVERY
+    _record, loss = killed(gang, kind, KILLS, 4, steps)
+    assert loss == pytest.approx(undisturbed(kind, steps), rel=1e-6)

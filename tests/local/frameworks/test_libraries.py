@@ -28,7 +28,8 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
 for step in range(3):
     model(torch.full((2, 4), rank + 1.0)).sum().backward()
 grad = model.module.weight.grad[0, 0].item()
-print("grad", grad, "of", size, dist.is_torchelastic_launched())
+# The processes of torchrun share the log and write each argument of print by itself.
+os.write(1, f"grad {grad} of {size} {dist.is_torchelastic_launched()}\\n".encode())
 dist.destroy_process_group()
 """
 LIGHTNING = """
