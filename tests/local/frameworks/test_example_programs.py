@@ -132,8 +132,8 @@ def test_a_notebook(run: Run, session: Session, tmp_path: Path, name: str) -> No
 
 
 def test_a_sharded_checkpoint_is_resumed_by_one_worker(run: Run, session: Session) -> None:
-    more = ("--file", "digits.npz", "--memory", "2500M", "--wait")
-    more = (*more, "--python-env", f"path:{torch_environment()}")
+    python = f"path:{torch_environment()}"
+    more = ("--file", "digits.npz", "--memory", "2500M", "--wait", "--python-env", python)
     run("submarine", "run", "fsdp2_train.py", "--worker", "2", "--param", "epochs=3", *more)
     first = newest(session)
     assert not said(first, "continues")
