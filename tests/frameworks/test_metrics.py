@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,27 @@ settings = {"objective": "binary", "metric": ["binary_logloss", "auc"], "num_thr
 lightgbm.train(settings, train, 4, valid_sets=[test], callbacks=[lightgbm.log_evaluation(1)])
 """
 )
+KERAS = (
+    TREES
+    + """\
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+import keras
+layers = [keras.layers.Dense(8, "relu"), keras.layers.Dense(1, "sigmoid")]
+model = keras.Sequential(layers)
+model.compile("adam", "binary_crossentropy", metrics=["accuracy"])
+model.fit(x[:300], y[:300], epochs=2, validation_data=(x[300:], y[300:]))
+"""
+)
+TQDM = """\
+import tqdm
+bar = tqdm.trange(100)
+for step in bar:
+    bar.set_postfix({"loss": 1 / (step + 1), "top-1": step / 99})
+bar = tqdm.trange(100)
+for step in bar:
+    bar.set_description(f"val_loss: {2 / (step + 1):.3f}")
+"""
 LIGHTNING = """\
 import lightning, time, torch
 from lightning.pytorch.callbacks import TQDMProgressBar
@@ -142,8 +164,9 @@ def scalars(tmp_path: Path, python: Path, program: str) -> dict[str, float]:
     return dict(run_job(tmp_path, python, program)[0][-1].scalars)
 
 
-def has(module: str) -> bool:
-    return subprocess.run([FRAMEWORKS, "-c", f"import {module}"], check=False).returncode == 0
+def has(module: str, **env: str) -> bool:
+    command = [str(FRAMEWORKS), "-c", f"import {module}"]
+    return subprocess.run(command, env={**os.environ, **env}, check=False).returncode == 0
 
 
 def test_xgboost(tmp_path: Path) -> None:
@@ -151,6 +174,20 @@ def test_xgboost(tmp_path: Path) -> None:
     assert set(found) == {"train-logloss", "train-auc", "eval-logloss", "eval-auc"}
     assert 0 < found["eval-logloss"] < 0.6
     assert 0.8 < found["eval-auc"] <= 1
+
+
+@pytest.mark.full
+def test_keras(tmp_path: Path) -> None:
+    if not has("keras", KERAS_BACKEND="jax"):
+        pytest.skip("scripts/setup.sh frameworks installs Keras and JAX")
+    found = scalars(tmp_path, FRAMEWORKS, KERAS)
+    assert set(found) == {"accuracy", "loss", "val_accuracy", "val_loss"}
+    assert 0.2 < found["val_loss"] < 1.5
+
+
+def test_tqdm(tmp_path: Path) -> None:
+    found = scalars(tmp_path, torch_environment() / "bin/python3", TQDM)
+    assert found == {"loss": 0.01, "top-1": 1.0, "val_loss": 0.02}
 
 
 @pytest.mark.full

@@ -74,7 +74,7 @@ def resource_hints(
     failure
         Exception that ended a program with GPUs.
     """
-    found = []
+    found: list[str] = []
     if failure is not None:
         message = failure.message[:4096]
         known = [words for text, words in _DEVICE_ERRORS.items() if re.search(text, message)]

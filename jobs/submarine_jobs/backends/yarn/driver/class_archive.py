@@ -3,8 +3,9 @@
 It is built once for each set of Hadoop jars and Java, in the background after a submission, and
 localized from the cache of the job root. If Java or jars of a node differ, the JVM ignores the
 archive. The JVM compares the paths, sizes and times of all jars, and most of the gain comes from
-Hadoop's classes, so the archive brings its class path along. A node without these paths starts the
-master as without an archive. On a shared cluster the archive is used with ``am_cds = on``.
+Hadoop's classes, so the archive brings its class path along. A node without these paths, or with
+another Java, which may be too old for these jars, starts the master as without an archive. On a
+shared cluster the archive is used with ``am_cds = on``.
 
 ``master.classes.gz`` names the classes that a master of Hadoop 3.5 loads, as
 ``-XX:DumpLoadedClassList`` wrote them; names that another version lacks are skipped.
@@ -42,6 +43,7 @@ _BUILD_SECONDS = 180
 _IDENTIFYING = re.compile(
     r"/hadoop-(?:client-(?:api|runtime)|common|yarn-(?:api|client|common))-\d[^/]*(?<!-tests)\.jar$"
 )
+_JAVA_VERSION = re.compile(r'^JAVA_VERSION="([0-9A-Za-z._+-]+)"', re.MULTILINE)
 #: Paths that a shell reads as they are.
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 
@@ -82,12 +84,23 @@ class MasterArchive:
     def option(self) -> str:
         """The option of the master's JVM, as a shell text.
 
-        YARN's launch script expands it on the node: it is empty where the jars have other paths.
+        YARN's launch script expands it on the node: it is empty where the jars have other paths, or
+        the Java has another version.
         """
         jars = [jar for jar in self._jars if _IDENTIFYING.search(jar)] or self._jars[:4]
-        if not jars or not all(_PLAIN.fullmatch(jar) for jar in jars):
+        version = self._java_version()
+        if not jars or not version or not all(_PLAIN.fullmatch(jar) for jar in jars):
             return ""
-        return f"$(ls {' '.join(jars)} >/dev/null 2>&1 && echo {_OPTION})"
+        # Without quotation marks, which YARN puts around the value.
+        same_java = f"grep -qs JAVA_VERSION=.{version}. $JAVA_HOME/release"
+        return f"$(ls {' '.join(jars)} >/dev/null 2>&1 && {same_java} && echo {_OPTION})"
+
+    def _java_version(self) -> str:
+        """Return the version in the file that each JDK has since Java 9; empty if it has none."""
+        with contextlib.suppress(OSError):
+            found = _JAVA_VERSION.search((self._java / "release").read_text("utf-8", "replace"))
+            return found.group(1) if found else ""
+        return ""
 
     def path(self) -> str | None:
         """Return the path in the storage, or None if there is no archive."""
