@@ -38,9 +38,9 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def packer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """conda-pack of the other environment, without the rest of it."""
-    (package,) = CONDA.glob("lib/python3*/site-packages/conda_pack")
     (tmp_path / "packer").mkdir()
-    (tmp_path / "packer" / "conda_pack").symlink_to(package)
+    for found in CONDA.glob("lib/python3*/site-packages/conda_pack*"):  # with its metadata
+        (tmp_path / "packer" / found.name).symlink_to(found)
     monkeypatch.syspath_prepend(str(tmp_path / "packer"))
 
 
