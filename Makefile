@@ -30,7 +30,7 @@ test:  ## Everything that CI runs
 	  $(PYTHON) scripts/run_parts.py test --setup-began $$began
 
 test-full:  ## The same with matrices and long fault runs
-	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium torch-tree torch-current deepspeed optuna frameworks airflow formats mlflow spark jupyterhub krb5 docker ssh older-java && \
+	@began=$$(date +%s) && scripts/setup.sh python node java zeppelin chromium torch-tree torch-current deepspeed optuna frameworks airflow formats mlflow spark jupyterhub conda krb5 docker ssh older-java && \
 	  $(PYTHON) scripts/run_parts.py test-full --setup-began $$began
 
 fmt:  ## Format and fix what can be fixed

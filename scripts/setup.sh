@@ -1,12 +1,12 @@
 #!/bin/sh
 # Makes this machine ready: `setup.sh [python] [node] [java] [zeppelin] [chromium] [xgboost]
-# [torch-tree] [torch-current] [deepspeed] [frameworks] [optuna] [airflow] [formats] [mlflow] [spark] [jupyterhub] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
+# [torch-tree] [torch-current] [deepspeed] [frameworks] [optuna] [airflow] [formats] [mlflow] [spark] [jupyterhub] [conda] [krb5] [docker] [ssh] [older-java]`. What is there already is left alone, and a second run is
 # quick. Debian's packages are asked for only where something is missing, and it says so. `node`
 # builds the front end and `chromium` is for its tests; `zeppelin`, after `java`, is for those of the
 # Zeppelin interpreter, `xgboost`, `torch-tree` (Debian's PyTorch with the libraries on it), `torch-current` (the
 # registry's PyTorch, 3 GB), `deepspeed`, `optuna` and `frameworks`
 # (all others) for the tests and examples of distributed jobs, `airflow` for our DAG files, `formats` and
-# `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `krb5` for
+# `mlflow` for those of models, `spark` for those of Spark jobs, `jupyterhub` for those of several users, `conda` for those of conda environments, `krb5` for
 # those of Kerberos that need MIT's KDC or a wrong clock, `docker` for those of images and of several nodes,
 # `ssh` for that of a tunnel, `older-java` for those of clusters on Java 8 and 11. All but `java` and `chromium` need `python`.
 set -eu
@@ -283,6 +283,10 @@ setup_docker() {
   unpacked docker "Docker and a small image" "tests with Docker images are skipped"
 }
 
+setup_conda() {
+  environment .venv-conda conda
+}
+
 # An SSH server for the test of a tunnel, where none is installed.
 setup_ssh() {
   [ -x /usr/sbin/sshd ] || unpacked ssh "an SSH server" "the test of an SSH tunnel is skipped"
@@ -529,10 +533,10 @@ unpack_java_11() (
 
 for part in "$@"; do
   case "$part" in
-  python | node | java | zeppelin | chromium | xgboost | torch | torch-tree | torch-current | deepspeed | optuna | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | krb5 | docker | ssh | older-java)
+  python | node | java | zeppelin | chromium | xgboost | torch | torch-tree | torch-current | deepspeed | optuna | horovod | frameworks | airflow | formats | mlflow | spark | jupyterhub | conda | krb5 | docker | ssh | older-java)
     "setup_$(echo "$part" | tr - _)" ;;
   *) fail "there is no part '$part': the parts are python, node, java, zeppelin, chromium, xgboost," \
-    "torch-tree, torch-current, deepspeed, optuna, horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, krb5, docker, ssh and older-java" ;;
+    "torch-tree, torch-current, deepspeed, optuna, horovod, frameworks, airflow, formats, mlflow, spark, jupyterhub, conda, krb5, docker, ssh and older-java" ;;
   esac
 done
 [ -z "${zeppelin:-}" ] || wait "$zeppelin" || fail "Zeppelin's server could not be fetched"
