@@ -165,7 +165,7 @@ def scalars(tmp_path: Path, python: Path, program: str) -> dict[str, float]:
 
 
 def has(module: str, **env: str) -> bool:
-    command = [FRAMEWORKS, "-c", f"import {module}"]
+    command = [str(FRAMEWORKS), "-c", f"import {module}"]
     return subprocess.run(command, env={**os.environ, **env}, check=False).returncode == 0
 
 
