@@ -10,18 +10,21 @@ same way. Otherwise it ends with 0 after all processes. ``exits.json`` beside OR
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 
 TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import IO, Any
 
 #: Seconds between SIGTERM and SIGKILL for the remaining processes.
 GRACE = 10.0
@@ -30,7 +33,7 @@ REPORT = 5.0
 PAUSE = 0.02
 #: A longer line is written in pieces.
 MAX_LINE = 1 << 16
-#: Seconds for output that a process left to its children.
+#: Seconds without output of children that a process left, after which it is no longer copied.
 DRAIN = 1.0
 
 
@@ -47,7 +50,7 @@ class Processes:
         self.exits: list[dict[str, Any]] = []
         self._orders = orders
         self._running: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
-        self._copies: list[threading.Thread] = []
+        self._copies: list[LineCopy] = []
         self._stopping = False
 
     def start(self) -> None:
@@ -66,9 +69,7 @@ class Processes:
             label = b"[" + labels[number].encode() + b"] "
             for source, target in ((process.stdout, 1), (process.stderr, 2)):
                 assert source is not None
-                copy = threading.Thread(
-                    target=copy_lines, args=(source.fileno(), target, label, lock), daemon=True
-                )
+                copy = LineCopy(source, target, label, lock)
                 copy.start()
                 self._copies.append(copy)
 
@@ -104,9 +105,18 @@ class Processes:
             process.kill()
         while self._running:
             self._reap(0)
-        deadline = time.monotonic() + DRAIN
-        for copy in self._copies:
-            copy.join(max(0.0, deadline - time.monotonic()))
+        self._drain()
+
+    def _drain(self) -> None:
+        """Let the copies finish; they end before a child that keeps a pipe open."""
+        deadline = time.monotonic() + GRACE
+        quiet = time.monotonic() + DRAIN
+        running = self._copies
+        while running and time.monotonic() < min(quiet, deadline):
+            time.sleep(PAUSE)
+            running = [copy for copy in running if copy.is_alive()]
+            if not all(copy.idle for copy in running):
+                quiet = time.monotonic() + DRAIN
 
     def _only_consequences(self) -> bool:
         """Return whether all failures so far follow from that of another process."""
@@ -158,27 +168,54 @@ def main() -> int:
     return status
 
 
-def copy_lines(source: int, target: int, label: bytes, lock: threading.Lock) -> None:
-    """Copy whole lines to a descriptor, each after the label; a carriage return ends a line too."""
-    rest = b""
-    while True:
-        piece = os.read(source, 1 << 16)
-        if not piece:
-            break
-        # A return may be the first half of the end of a line.
-        lines = (rest + piece).replace(b"\r\n", b"\n").splitlines(keepends=True)
+class LineCopy(threading.Thread):
+    """Copies whole lines to a descriptor, each after a label; a carriage return ends a line too.
+
+    Parameters
+    ----------
+    source
+        A pipe. It is kept open: with the object of its process it would be closed.
+    """
+
+    def __init__(self, source: IO[bytes], target: int, label: bytes, lock: threading.Lock) -> None:
+        super().__init__(daemon=True)
+        self._source, self._target, self._label, self._lock = source, target, label, lock
+        self._reads = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has copied all that was written so far."""
+        return self._reads and not _unread(self._source)
+
+    def run(self) -> None:
+        """Copy until each process has closed the pipe."""
         rest = b""
-        if lines and (lines[-1][-1:] != b"\n" and len(lines[-1]) < MAX_LINE):
-            rest = lines.pop()
-        _write(target, b"".join(label + line for line in lines), lock)
-    if rest:
-        _write(target, label + rest + (b"" if rest.endswith(b"\r") else b"\n"), lock)
+        while True:
+            self._reads = True
+            piece = os.read(self._source.fileno(), 1 << 16)
+            self._reads = False
+            if not piece:
+                break
+            # A return may be the first half of the end of a line.
+            lines = (rest + piece).replace(b"\r\n", b"\n").splitlines(keepends=True)
+            rest = b""
+            if lines and (lines[-1][-1:] != b"\n" and len(lines[-1]) < MAX_LINE):
+                rest = lines.pop()
+            self._write(b"".join(self._label + line for line in lines))
+        if rest:
+            self._write(self._label + rest + (b"" if rest.endswith(b"\r") else b"\n"))
+
+    def _write(self, text: bytes) -> None:
+        with self._lock:
+            while text:
+                text = text[os.write(self._target, text) :]
 
 
-def _write(target: int, text: bytes, lock: threading.Lock) -> None:
-    with lock:
-        while text:
-            text = text[os.write(target, text) :]
+def _unread(source: IO[bytes]) -> int:
+    """Return the number of bytes in a pipe."""
+    count = array.array("i", [0])
+    fcntl.ioctl(source.fileno(), termios.FIONREAD, count)
+    return count[0]
 
 
 def _failure(path: str) -> str:

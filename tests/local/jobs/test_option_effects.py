@@ -1362,6 +1362,11 @@ _EVERYWHERE = {
     "--backend": (("--backend", "local"), elsewhere),
     "--runs": (("--runs", "out/none"), see),
 }
+for _verb, _base, _how in (
+    ("kernel install", "kernel install --prefix out --name gpu4 --memory 2G --gpu 1", see),
+    ("notebook start", "notebook start --gpu 1", started),
+):
+    row(_verb, "--idle-gpu", "--idle-gpu", "1h:end", base=_base, how=_how)
 row("notebook start", "--profile", "--profile", "other", how=started)
 row("notebook start", "--backend", "--backend", "yarn", how=started)
 for _verb, _option in OPTIONS:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,19 @@ import submarine_runtime
 from submarine_runtime.agent.program.environment import failure_file
 from submarine_runtime.agent.program.first_failure import FailedProcess, first_failure
 from submarine_runtime.frameworks import CONSEQUENCE
+from submarine_runtime.launcher.launch_many import DRAIN
 
 LAUNCHER = Path(submarine_runtime.__file__).parent / "launcher"
 LABELS = ["4", "5", "6"]
 
 
-def launch(directory: Path, source: str) -> tuple[subprocess.CompletedProcess[bytes], Path]:
-    """Run three processes of a program as the agent does; return the end and the log."""
+def launch(
+    directory: Path, source: str, unread: float = 0.0
+) -> tuple[subprocess.CompletedProcess[bytes], Path]:
+    """Run three processes of a program as the agent does; return the end and the log.
+
+    ``unread``: seconds for which nobody reads the output.
+    """
     launch = directory / "launch"
     launch.mkdir()
     for name in ("launch.py", "launch_many.py"):
@@ -34,16 +41,18 @@ def launch(directory: Path, source: str) -> tuple[subprocess.CompletedProcess[by
         "consequence": CONSEQUENCE,
     }
     (launch / "processes.json").write_text(json.dumps(orders))
-    with (directory / "stderr").open("wb") as stderr:
-        ended = subprocess.run(
-            [sys.executable, "-I", "-S", launch / "launch_many.py", launch / "processes.json"],
-            cwd=directory,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            timeout=60,
-            check=False,
-        )
-    return ended, directory / "stderr"
+    paths = [str(launch / name) for name in ("launch_many.py", "processes.json")]
+    command = [sys.executable, "-I", "-S", *paths]
+    with (
+        (directory / "stderr").open("wb") as stderr,
+        subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=stderr) as process,
+    ):
+        time.sleep(unread)
+        try:
+            text, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(command, process.returncode, text), directory / "stderr"
 
 
 def failed(directory: Path, source: str) -> FailedProcess:
@@ -75,6 +84,14 @@ sys.stdout.write("\\r10%\\r20%\\r\\nno end")
     exits = json.loads((tmp_path / "launch/exits.json").read_text())
     assert sorted(one["process"] for one in exits) == [0, 1, 2]
     assert not any(one["status"] or one["stopped"] for one in exits)
+
+
+def test_no_line_is_lost_when_the_log_is_slow(tmp_path: Path) -> None:
+    """The processes have ended long before all that they wrote can be copied."""
+    ended, _ = launch(tmp_path, 'print("x" * 40_000, flush=True)', unread=DRAIN + 2)
+    assert ended.returncode == 0
+    lines = {f"[{label}] {'x' * 40_000}" for label in LABELS}
+    assert set(ended.stdout.decode().splitlines()) == lines
 
 
 #: Process 1 fails at once in one of four ways, and the others lose their peer. They may exit first.
