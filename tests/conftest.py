@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 # A busy machine may be slow for a moment; pytest-timeout limits the duration of a test.
@@ -33,3 +36,12 @@ for number in (signal.SIGHUP, signal.SIGINT):
     if signal.getsignal(number) is signal.SIG_IGN:
         usual = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
         signal.signal(number, usual)
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The handwritten digits, as the examples expect them in their working directory."""
+    script = Path(__file__).resolve().parents[1] / "examples/distributed/make_digits.py"
+    place = tmp_path_factory.mktemp("digits")
+    subprocess.run([sys.executable, str(script)], cwd=place, check=True)
+    return place / "digits.npz"

@@ -1,22 +1,11 @@
-"""The digits, as the examples expect them in their working directory."""
+"""A working directory with the digits, as the examples expect it."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-from tests.frameworks.gang import EXAMPLES
-
-
-@pytest.fixture(scope="session")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("digits")
-    subprocess.run([sys.executable, str(EXAMPLES / "make_digits.py")], cwd=place, check=True)
-    return place / "digits.npz"
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ _OF_PROCESS = re.compile(
 )
 
 
-class Moment(NamedTuple):
+class CommonPoint(NamedTuple):
     """A step or a round, and the snapshot of each task that has it."""
 
     step: Step | None
@@ -91,18 +91,18 @@ def find_union(contents: Mapping[str, Sequence[Contents]]) -> Union | None:
     # A directory that is written again and again has no step. Then the tasks' files belong together
     # if none of them changed while a round of snapshots was requested.
     without_step = any(not one.files[marker] for one, marker in marked if not _is_latest(marker))
-    for moment in _rounds(contents) if without_step else _steps(contents):
+    for point in _rounds(contents) if without_step else _steps(contents):
         if marked:
-            whole = _is_complete(moment.chosen, moment.step or (), len(contents))
+            whole = _is_complete(point.chosen, point.step or (), len(contents))
         else:
-            whole = len(moment.chosen) == len(contents)
+            whole = len(point.chosen) == len(contents)
         if whole:
-            return _union_of(moment, len(contents))
+            return _union_of(point, len(contents))
     return None
 
 
-def _union_of(moment: Moment, tasks: int) -> Union:
-    step, chosen = moment.step, moment.chosen
+def _union_of(point: CommonPoint, tasks: int) -> Union:
+    step, chosen = point.step, point.chosen
     earlier = {own for one in chosen.values() for own in one.files.values() if own}
     earlier = {own for own in earlier if step is None or own < step}
     broken = {own for own in earlier if not _is_complete(chosen, own, tasks)}
@@ -122,7 +122,7 @@ def _union_of(moment: Moment, tasks: int) -> Union:
             digest = one.snapshot.digests.get(name)
             if digests.setdefault(name, digest) not in (digest, None) and digest is not None:
                 conflicts.add(name)
-    return Union(step, moment.round, parts, conflicts)
+    return Union(step, point.round, parts, conflicts)
 
 
 def _is_complete(chosen: Mapping[str, Contents], step: Step, tasks: int) -> bool:
@@ -188,7 +188,7 @@ def _counts(
     return {key: (len(names), worlds[key]) for key, names in found.items()}
 
 
-def _steps(contents: Mapping[str, Sequence[Contents]]) -> Iterator[Moment]:
+def _steps(contents: Mapping[str, Sequence[Contents]]) -> Iterator[CommonPoint]:
     """Yield each step with the snapshots that have it, the newest step first."""
     offers = {task: [item.offers() for item in several] for task, several in contents.items()}
     found = {step for several in offers.values() for steps in several for step in steps}
@@ -199,17 +199,17 @@ def _steps(contents: Mapping[str, Sequence[Contents]]) -> Iterator[Moment]:
             exact = [item for item in having if item.newest == step]
             if having:
                 chosen[task] = (exact or having)[-1]
-        yield Moment(step, None, chosen)
+        yield CommonPoint(step, None, chosen)
 
 
-def _rounds(contents: Mapping[str, Sequence[Contents]]) -> Iterator[Moment]:
+def _rounds(contents: Mapping[str, Sequence[Contents]]) -> Iterator[CommonPoint]:
     """Yield each round at whose request no task changed its files, the newest first."""
     by_round = [
         (task, {number: item for item in several for number in _answered(item)})
         for task, several in contents.items()
     ]
     for number in sorted(set.intersection(*(set(own) for _task, own in by_round)), reverse=True):
-        yield Moment(None, number, {task: own[number] for task, own in by_round})
+        yield CommonPoint(None, number, {task: own[number] for task, own in by_round})
 
 
 def _answered(contents: Contents) -> list[int]:

@@ -45,13 +45,6 @@ def environment_of(name: str) -> Path:
     return torch_environment()
 
 
-@pytest.fixture(scope="session")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("digits")
-    subprocess.run([sys.executable, str(EXAMPLES / "make_digits.py")], cwd=place, check=True)
-    return place / "digits.npz"
-
-
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
     state = tmp_path / "state" / "jupyter-submarine"

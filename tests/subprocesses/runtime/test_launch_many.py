@@ -26,7 +26,7 @@ def launch(
 ) -> tuple[subprocess.CompletedProcess[bytes], Path]:
     """Run three processes of a program as the agent does; return the end and the log.
 
-    ``unread``: seconds for which nobody reads the output.
+    ``unread``: seconds in which the output is not read.
     """
     launch = directory / "launch"
     launch.mkdir()
