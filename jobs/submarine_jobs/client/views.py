@@ -25,7 +25,7 @@ from submarine_jobs.tracking import (
     with_owner,
 )
 from submarine_runtime.protocol import JobRecord, State
-from submarine_runtime.protocol.layout import HELPER_STREAM, STREAMS, attempt_name
+from submarine_runtime.protocol.layout import HELPER_STREAM, PROGRAM_STREAMS, STREAMS, attempt_name
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _live_view(job: Job, entry: IndexEntry) -> JobView | None:
     save_record(job.session.store, entry, merged)
     task = chief_of_record(record) if record.tasks else job.chief
     # Only tasks of a gang have helpers.
-    streams = STREAMS if len(record.tasks) > 1 else STREAMS[:2]
+    streams = STREAMS if len(record.tasks) > 1 else PROGRAM_STREAMS
     tail = _live_tail(agent, task, streams) if may_have_log(record, task) else ""
     return JobView(merged, tail, record.pending, "live", task if len(record.tasks) > 1 else "")
 

@@ -33,7 +33,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.logs import merged, read_from
 from submarine_jobs.model import parse_count
 from submarine_runtime.protocol import LogKey
-from submarine_runtime.protocol.layout import STREAMS
+from submarine_runtime.protocol.layout import PROGRAM_STREAMS, STREAMS
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: Kinds of front ends that receive a log in pieces and limit its size.
 _STREAMING_FRONTENDS = ("cli", "zeppelin")
 #: Values of --stream that mean several streams.
-_CHOICES = {"both": STREAMS[:2], "all": STREAMS}
+_CHOICES = {"both": PROGRAM_STREAMS, "all": STREAMS}
 
 
 def _number(text: str) -> int:

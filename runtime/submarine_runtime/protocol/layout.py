@@ -106,7 +106,8 @@ RUNS = "runs"
 GROWING_SUFFIX = ".growing"
 #: Logs of a task. ``helper`` has what processes beside the program print: XGBoost's tracker.
 HELPER_STREAM = "helper"
-STREAMS = ("stdout", "stderr", HELPER_STREAM)
+PROGRAM_STREAMS = ("stdout", "stderr")
+STREAMS = (*PROGRAM_STREAMS, HELPER_STREAM)
 #: The attempt of a job of one task; its agent does not name it.
 FIRST_ATTEMPT = "e1-a1"
 

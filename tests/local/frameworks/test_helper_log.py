@@ -74,6 +74,7 @@ def test_the_log_of_the_tracker_is_read_while_the_job_runs(
 def test_the_log_of_the_tracker_remains_after_the_job(
     job: Job, session: Session, server: Server, place: Path
 ) -> None:
+    until(lambda: any(task.exit_code == 0 for task in job.tasks()), "the end of the chief")
     place.touch()
     record = job.wait(60)
     assert [key for key in record.logs if key.endswith("/helper")] == ["worker:0/e1-a1/helper"]

@@ -111,7 +111,7 @@ def with_first_page(jar: bytes) -> bytes:
 
 
 def with_repaired_master(jar: bytes) -> bytes:
-    """Return skein's jar, of the same size, whose master keeps texts and numbers requests rightly.
+    """Return skein's jar, of the same size, whose master keeps texts and repeats no number.
 
     The code that stores the fixed sentence becomes no operation, so the code that stores YARN's
     text on a container follows for each status. Requests are numbered after the highest open one. A
