@@ -53,10 +53,12 @@ class Supervisor:
         """Run until the coordinator ends by itself; return its exit code."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._forward_signal)
+        # It stays pending, so `sigtimedwait` notices each end of the coordinator.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         restarts: list[float] = []
         while True:
             self._liveness.remove()  # A killed coordinator leaves its file.
-            self._child = subprocess.Popen(self._command, preexec_fn=_signal_at_parent_death)
+            self._child = subprocess.Popen(self._command, preexec_fn=_prepare_child)
             code = self._wait(self._child)
             if self._stop_requested or (code >= 0 and code != INTERNAL_ERROR_CODE):
                 return code if code >= 0 else 1
@@ -72,9 +74,9 @@ class Supervisor:
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         orphaned: float | None = None
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                return child.wait(POLL_SECONDS)
+        while child.poll() is None:
+            # Not `child.wait`, which polls many times a second.
+            signal.sigtimedwait({signal.SIGCHLD}, POLL_SECONDS)
             unchanged = self._liveness.seconds_unchanged()
             if unchanged > HANG_SECONDS:
                 _log(f"the coordinator has hung for {unchanged:.0f} s; it is killed")
@@ -86,6 +88,7 @@ class Supervisor:
                     child.send_signal(signal.SIGUSR1)
                 elif time.monotonic() - orphaned > LAST_SECONDS:
                     child.kill()
+        return int(child.returncode)
 
     def _forward_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop_requested = True
@@ -93,8 +96,9 @@ class Supervisor:
             self._child.send_signal(signal.SIGTERM)
 
 
-def _signal_at_parent_death() -> None:
-    """Let the kernel signal the coordinator when the supervisor dies."""
+def _prepare_child() -> None:
+    """Unblock SIGCHLD, and let the kernel signal the coordinator when the supervisor dies."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGUSR1)  # PR_SET_PDEATHSIG
 
