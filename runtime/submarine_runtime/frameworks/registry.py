@@ -80,8 +80,9 @@ KNOWN = (
 #:     Processes of the program in one container: ``one`` always, ``requested`` (one unless more are
 #:     requested) or ``gpu`` (in a gang, one for each device unless requested otherwise).
 #: RENDEZVOUS
-#:     What opens the first port of a task when tasks connect: the ``program``, or a ``helper`` that
-#:     the program connects to; empty: nothing.
+#:     What opens a task's first port when tasks connect: the ``program`` of the chief, the
+#:     ``programs`` of all tasks, or a ``helper`` of the chief that programs connect to; empty:
+#:     nothing.
 #: JOIN_CALL
 #:     The call or argument by which a program joins its gang, with ``{tasks}`` for the number of
 #:     tasks; empty: programs of this framework need not join.
@@ -144,7 +145,8 @@ class Setup:
     shims
         Files of this package to copy into ``shims`` beside the launcher.
     rendezvous
-        RENDEZVOUS of a gang's framework; empty if there is only one process.
+        RENDEZVOUS of a gang's framework; empty if there is only one process, or if this task's port
+        is not used.
     """
 
     env: dict[str, str]
@@ -320,17 +322,19 @@ def setup(config: AgentConfig, member: Member, members: Sequence[Member]) -> Set
         shims=("shims.py", *shims) if shims else (),
         hold_ports=all(_setting_of(module, "HOLD_PORTS") for module in modules),
         network=network,
-        rendezvous=_rendezvous(modules, members),
+        rendezvous=_rendezvous(modules, member, members),
     )
 
 
-def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str:
+def _rendezvous(modules: Sequence[ModuleType], member: Member, members: Sequence[Member]) -> str:
     # cost: socket; the command line only reads names of frameworks.
     from submarine_runtime.frameworks.ranks import collective_tasks, world_size
 
-    if world_size(collective_tasks(members)) < 2:
+    collective = collective_tasks(members)
+    if world_size(collective) < 2:
         return ""
-    return next((str(said) for one in modules if (said := _setting_of(one, "RENDEZVOUS"))), "")
+    found = next((str(said) for one in modules if (said := _setting_of(one, "RENDEZVOUS"))), "")
+    return found if found == "programs" or member.task == collective[0].task else ""
 
 
 def must_join(framework: str, required: bool) -> bool:

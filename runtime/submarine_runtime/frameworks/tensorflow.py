@@ -20,7 +20,7 @@ PRECEDENCE = 1
 PROJECTS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 HOLD_PORTS = True
 POLICY = "chief"
-RENDEZVOUS = "program"
+RENDEZVOUS = "programs"
 JOIN_CALL = "strategy = tf.distribute.MultiWorkerMirroredStrategy()"
 ADDRESS_IN_USE = ("Address already in use", "Could not start gRPC server")
 CLUSTER_ROLES = ("chief", "worker", "ps")
