@@ -160,4 +160,4 @@ PLANS = {
         ),
     ),
 }
-SETUP_BUDGET = 265
+SETUP_BUDGET = 330
