@@ -134,6 +134,51 @@ def test_one_task_of_several_and_the_file_of_it(lab_page: LabPage, jobs: Jobs) -
     assert "i am 1" in download.value.path().read_text()
 
 
+#: What XGBoost's tracker prints.
+TRACKER = "".join(f"[16:56:0{n}] [{n}]\teval-auc:0.9{n}731\n" for n in range(3))
+#: Its process is the agent's; here the chief's program writes to the same file at a sign.
+TRACKED = """
+import os, time
+print("training on", os.environ["SUBMARINE_INDEX"], flush=True)
+while not os.path.exists({go!r}):
+    time.sleep(0.05)
+if os.environ["SUBMARINE_INDEX"] == "0":
+    log = os.readlink("/proc/self/fd/1").replace(".stdout.", ".helper.")
+    with open(log, "a") as file:
+        file.write({lines!r})
+while os.path.exists({go!r}):
+    time.sleep(0.05)
+"""
+
+
+def test_the_lines_of_the_tracker_appear_and_are_selected(
+    lab_page: LabPage, jobs: Jobs, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    source = TRACKED.format(go=str(go), lines=TRACKER)
+    job = jobs.start(source, "tracked", instances=2, framework="any", policy="all")
+    lab_page.open_lab()
+    jobs.wait(job, lambda state: state.value == "RUNNING")
+    log = lab_page.open_log(job)
+    expect(log.row("training on")).to_have_count(2)
+    streams = log.node.get_by_role("combobox", name="Stream")
+    options = streams.locator("option")
+    expect(options).to_have_text(["Both streams", "stdout", "stderr"])
+    go.touch()
+    expect(log.row("eval-auc")).to_have_count(3)
+    expect(options).to_have_text(["All streams", "stdout", "stderr", "helper"])
+    streams.select_option("helper")
+    expect(log.rows).to_have_text(TRACKER.splitlines())
+    expect(log.status).to_contain_text("live")
+    lab_page.shot("log-helper")
+    go.unlink()
+    expect(log.status).to_contain_text("complete")
+    with lab_page.page.expect_download() as download:
+        log.node.get_by_role("button", name="Download").click()
+    assert download.value.path().read_text() == TRACKER
+    assert lab_page.errors == []
+
+
 def test_the_log_of_64_tasks_ends_with_the_last_task(lab_page: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('alone')", "wide-gang")
     lines = [[f"task {task:02d} line {line} {'.' * 60}" for line in range(8)] for task in range(64)]

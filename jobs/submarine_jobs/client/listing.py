@@ -179,6 +179,8 @@ def find_job(session: Session, text: str) -> Job:
 
 def _row(session: Session, text: str) -> IndexEntry | None:
     store, user = session.store, session.user
+    if not text:
+        return None  # Every id begins with it: `cancel "$JOB"` with an empty variable.
     if text == "last":
         if notebook := session.notebook:
             return _last_of(session, notebook)

@@ -216,7 +216,6 @@ def publish(
             _("{env} is an archive already.").format(env=one_line(chosen.text, 200)),
             _("Copy it: `hdfs dfs -cp`, with mode 644."),
         )
-    parse_python_env(f"shared:{uri}")
     with SubmitProgress(frontend) as line:
         written = PackedEnvironments(session, backend).publish(chosen, uri, line.show)
     text = _("{env} is published: {size}.\n  --python-env shared:{uri}").format(

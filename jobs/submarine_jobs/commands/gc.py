@@ -88,11 +88,13 @@ def gc(
         note.format(count=len(found), size=size(total)),
     )
     value = {"unused": facts, "removed": [], "freed": 0}
-    if not yes:
+    asked = frontend.interactive and not yes
+    if asked:
         frontend.say(table)
-        if not frontend.confirm(_("Remove them?")):
-            text = _("Nothing was removed; --yes asks no question.")
-            return Outcome(f"{table}\n{text}", value=value, exit_code=JOB_FAILED)
+    shown = "" if asked else f"{table}\n"
+    if not yes and not frontend.confirm(_("Remove them?")):
+        text = _("Nothing was removed; --yes asks no question.")
+        return Outcome(shown + text, value=value, exit_code=JOB_FAILED)
     removed = [one for one in found if cache.remove(one)]
     freed = sum(one.size for one in removed)
     text = ngettext(
@@ -108,4 +110,4 @@ def gc(
             used,
         ).format(count=used)
     value = {"unused": facts, "removed": [one.digest for one in removed], "freed": freed}
-    return Outcome(text if not yes else f"{table}\n{text}", value=value)
+    return Outcome(shown + text, value=value)

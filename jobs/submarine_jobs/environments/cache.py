@@ -185,11 +185,12 @@ class EnvironmentCache:
         UsageError
             If none or several do.
         """
-        key = name if name.startswith(PREFIX) else PREFIX + name
-        found = [one for one in self.list() if one.key.startswith(key)]
+        digest = name.removeprefix(PREFIX)
+        # Every digest begins with an empty one: `env rm "$DIGEST"` with an empty variable.
+        found = [one for one in self.list() if digest and one.digest.startswith(digest)]
         if len(found) != 1:
             raise UsageError(
-                _("No environment in {url} has the digest {name}.").format(
+                _("No environment in {url} has the digest {name!r}.").format(
                     url=self.url, name=one_line(name, 80)
                 )
                 if not found

@@ -12,10 +12,13 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.storage import Storage
+from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
 
 _FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
 _READ, _SEARCH = 0o004, 0o001
+#: Of what is published; YARN unpacks a file by its suffix.
+_SUFFIXES = (".tar.gz", ".tgz")
 
 
 def check_shared(uri: str, storage: Storage) -> None:
@@ -62,8 +65,13 @@ def check_target(uri: str, storage: Storage) -> None:
     Raises
     ------
     UsageError
-        If the file exists, or not all users may search its directory.
+        If the name has another suffix, the file exists, or not all users may search its directory.
     """
+    if not uri.endswith(_SUFFIXES) or "://" not in uri:
+        raise UsageError(
+            _("An environment cannot be published at {uri}.").format(uri=one_line(uri, 80)),
+            _("Give a URI that ends in .tar.gz, such as hdfs:///envs/torch-2.15.tar.gz."),
+        )
     path = _path(uri, storage)
     if storage.stat(path) is not None:
         raise UsageError(

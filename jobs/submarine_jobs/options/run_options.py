@@ -227,14 +227,14 @@ class RunOptions:
         "--stall",
         STALL,
         metavar="TIME[:ACTION]",
-        help="Time without log, progress, CPU or GPU use of a rank; ACTION is warn or restart; "
-        "off [10m:warn].",
+        help="Report the stacks of all ranks when one had no log, progress, CPU or GPU use for "
+        "this time (warn), or also restart the gang (restart); off [10m:warn].",
     )
     idle_gpu: IdleLimit | None = option(  # noqa: RUF009 - as above
         "--idle-gpu",
         IDLE_GPU,
         metavar="TIME[:ACTION]",
-        help="Time in which all GPUs of the job are idle; ACTION is warn or end [off].",
+        help="Report a job whose GPUs were all idle for this time (warn), or end it (end) [off].",
     )
     inputs: tuple[NamedInput, ...] = option_list(
         "--input",
@@ -265,7 +265,8 @@ class RunOptions:
     restore: str | None = option(
         "--restore",
         choice(RESTORE_POLICIES),
-        help="Rule for the restore point of several tasks; see docs/data.md [auto].",
+        help="What each of several tasks restores: the chief's files, the parts of all tasks, or "
+        "its own; strict: as auto, but fail instead of a warning [auto].",
     )
     params: Mapping[str, Any] = option_pairs(
         "--param",

@@ -26,7 +26,7 @@ _RUN = {
     "gpu": ("N", "GPUs."),
     "idle_gpu": (
         "TIME[:ACTION]",
-        _("Time in which its GPUs are idle; ACTION is warn or end [off]."),
+        _("Report idle GPUs after this time (warn), or end the kernel (end) [off]."),
     ),
     "queue": ("NAME", _("Queue of the cluster.")),
     "python_env": ("ENV", _("Its Python: auto, host, path:DIR or archive:URI.")),

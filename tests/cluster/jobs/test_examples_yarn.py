@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from submarine_minicluster.cluster import Minicluster
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[3]
@@ -98,7 +99,23 @@ TWO = ("worker:0", "worker:1")
 
 
 def test_xgboost(here: Here) -> None:
-    job = here.run("xgboost_train.py", "--worker", "2", *environment(".venv-frameworks"))
+    """The lines of the tracker are read from its node while the job runs, then from HDFS."""
+    go = here.folder / "go"
+    wait = f"import time\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.05)\n"
+    with (here.folder / "xgboost_train.py").open("a") as program:
+        program.write(wait)
+    job = here.start("xgboost_train.py", "--worker", "2", *environment(".venv-frameworks"))
+
+    def helper() -> str:
+        return here.submarine("logs", job, "--stream", "helper")
+
+    live = until(lambda: log if "[14]\ttest-" in (log := helper()) else "", "the last round")
+    assert json.loads(here.submarine("show", job, "--json"))["state"] == "RUNNING"
+    assert re.findall(r"\[(\d+)\]\ttest-mlogloss:", live) == [str(n) for n in range(15)]
+    go.touch()
+    here.wait(job)
+    assert helper() == live
+    assert "mlogloss" not in here.submarine("logs", job, "--stream", "both")
     same_result(here.logs(job, *TWO))
     assert "model.json" in here.submarine("show", job)
     assert "Network: lo" in here.submarine("show", job)

@@ -69,10 +69,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def command(*words: str, answer: bool | None = None) -> Any:
-    frontend = RecordingFrontend("cli")
-    if answer is not None:
-        frontend.confirm = lambda question: answer  # type: ignore[method-assign]
-    return execute(words, frontend)
+    return execute(words, RecordingFrontend("cli", answer=answer))
 
 
 def test_environments_are_built_listed_shown_and_removed(world: World) -> None:
@@ -125,8 +122,14 @@ def test_gc_asks_and_keeps_what_is_used(world: World) -> None:
     assert command("gc").text == "No packed environment is unused for 30 d 00 h."
     world.unused_for_days(base, 40)
     world.unused_for_days(delta, 8)
-    refused = command("gc", "--older-than", "7d", answer=False)
+    listed = command("gc", "--older-than", "7d")
+    assert (base[:12] in listed.text, listed.exit_code) == (True, JOB_FAILED)
+    asking = RecordingFrontend("cli", answer=False)
+    refused = execute(("gc", "--older-than", "7d"), asking)
     assert refused.exit_code == JOB_FAILED
+    # The table is shown once: before the question.
+    assert base[:12] in asking.said[0]
+    assert refused.text == "Nothing was removed; --yes asks no question."
     assert {row["digest"] for row in refused.value["unused"]} == {base, delta}
     assert refused.value["removed"] == []
     # The base is not used itself, but by the delta, whose last use is not that long ago.
@@ -161,13 +164,14 @@ def test_gc_keeps_an_environment_that_is_used_meanwhile(
         (("env", "build", "host"), "host is not packed, so there is nothing to build"),
         (("env", "build", "venv:x"), "is not known"),
         (("env", "check", "requirements:none.txt"), "there is no such file"),
-        (("env", "show", "00"), "No environment in .* has the digest 00"),
-        (("env", "rm", ""), "environments have a digest that begins with|No environment"),
+        (("env", "show", "00"), "No environment in .* has the digest '00'"),
+        (("env", "rm", ""), "No environment in .* has the digest ''"),
         (("gc", "--older-than", "59m"), "is too short. Give at least 1h"),
         (("gc", "--older-than", "soon"), "--older-than"),
     ],
 )
 def test_bad_input_is_one_sentence(world: World, words: tuple[str, ...], sentence: str) -> None:
+    command("env", "build", "auto")
     with pytest.raises(UsageError, match=sentence):
         command(*words)
 

@@ -130,3 +130,14 @@ def test_a_job_of_a_cluster_that_is_not_configured_any_more_names_how_to_name_it
     )
     with pytest.raises(JobNotFoundError, match=r"not configured now.*HADOOP_CONF_DIR"):
         find_job(session, job_id)
+
+
+def test_an_empty_word_is_the_beginning_of_no_job(tmp_path: Path) -> None:
+    session = Session(Profile(state_dir=tmp_path))
+    session.store.put(
+        IndexEntry(
+            "digits-20261120-7f3a", "digits", "local", session.profile.name, "x", 1e9, State.RUNNING
+        )
+    )
+    with pytest.raises(JobNotFoundError, match="There is no job ''"):
+        find_job(session, "")

@@ -99,6 +99,12 @@ def test_missing_archive_is_one_sentence(cluster: Cluster, uri: str, sentence: s
         check_env(PythonEnv("shared", uri), cluster)
 
 
+@pytest.mark.parametrize("uri", ["", "/envs/e.tar.gz", "hdfs://nn/envs/e", "hdfs://nn/envs/e.zip"])
+def test_an_address_that_yarn_could_not_unpack_is_refused(cluster: Cluster, uri: str) -> None:
+    with pytest.raises(UsageError, match=r"cannot be published at .* ends in \.tar\.gz"):
+        check_target(uri, cluster)
+
+
 @pytest.mark.parametrize("text", ["shared:", "shared:/envs/e.tar.gz", "shared:hdfs://nn/e.txt"])
 def test_what_is_no_shared_archive(text: str) -> None:
     with pytest.raises(UsageError, match="is not an archive on the cluster"):
