@@ -369,12 +369,14 @@ setup_torch_current() {
   environment .venv-torch-current torch-current
 }
 
-# DeepSpeed on Debian's PyTorch. It has no wheel; without isolation the build finds that PyTorch, and
-# without operators it needs no compiler.
+# DeepSpeed on Debian's PyTorch. It has no wheel; without isolation the build finds that PyTorch, but
+# no setuptools, and without operators it needs no compiler.
 setup_deepspeed() {
   setup_torch_tree
   [ -d "${place:-}" ] || return 0
   tree_environment .venv-deepspeed
+  .venv-deepspeed/bin/python -c 'from setuptools import setup' 2>/dev/null ||
+    .venv-deepspeed/bin/python -m pip install --quiet setuptools
   DS_BUILD_OPS=0 PIP_NO_BUILD_ISOLATION=0 environment .venv-deepspeed deepspeed
 }
 

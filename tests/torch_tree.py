@@ -10,6 +10,8 @@ import pytest
 ENVIRONMENT = Path(__file__).resolve().parents[1] / ".venv-torch"
 #: Made by ``scripts/setup.sh torch-current``, for ``make test-full``.
 CURRENT = ENVIRONMENT.with_name(".venv-torch-current")
+#: Debian's with DeepSpeed instead, made by ``scripts/setup.sh deepspeed``.
+DEEPSPEED = ENVIRONMENT.with_name(".venv-deepspeed")
 
 
 def torch_environment() -> Path:
@@ -24,3 +26,10 @@ def current_torch_environment() -> Path:
     if not (CURRENT / ".set-up-torch-current").exists():
         pytest.skip("scripts/setup.sh torch-current makes .venv-torch-current")
     return CURRENT
+
+
+def deepspeed_environment() -> Path:
+    """Return the environment with DeepSpeed; skip the test where there is none."""
+    if not (DEEPSPEED / ".set-up-deepspeed").exists():
+        pytest.skip("scripts/setup.sh deepspeed makes .venv-deepspeed")
+    return DEEPSPEED

@@ -15,9 +15,12 @@ from accelerate import Accelerator, InitProcessGroupKwargs
 from torch.utils.data import DataLoader, TensorDataset
 
 gpu = torch.cuda.is_available()
-# On CPUs Accelerate prefers MPI, where PyTorch was built with it.
-backend = InitProcessGroupKwargs("nccl" if gpu else "gloo", timeout=timedelta(minutes=5))
-accelerator = Accelerator(cpu=not gpu, kwargs_handlers=[backend])
+handlers = []
+if "RANK" in os.environ:  # With a backend, a single process would ask for a group that it lacks.
+    # On CPUs Accelerate prefers MPI, where PyTorch was built with it.
+    backend = "nccl" if gpu else "gloo"
+    handlers.append(InitProcessGroupKwargs(backend, timeout=timedelta(minutes=5)))
+accelerator = Accelerator(cpu=not gpu, kwargs_handlers=handlers)
 print(f"rank {accelerator.process_index} of {accelerator.num_processes}")
 
 # %%

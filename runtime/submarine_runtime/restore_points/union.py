@@ -24,16 +24,11 @@ LAST_ROUND = 1 << 30
 #: DeepSpeed's file above the checkpoints, with the name of the newest one.
 _LATEST = "latest"
 #: Files that mark a complete checkpoint: of torch.distributed.checkpoint (also below Lightning's
-#: and transformers' FSDP), transformers, Accelerate, Orbax and DeepSpeed.
-_MARKERS = frozenset(
-    {
-        *(".metadata", "trainer_state.json", "random_states_0.pkl"),
-        *("_CHECKPOINT_METADATA", "commit_success.txt", _LATEST),
-    }
-)
-#: Files of which each process writes one: of transformers, Accelerate, DeepSpeed and Orbax.
+#: and transformers' FSDP), transformers, Accelerate and DeepSpeed.
+_MARKERS = frozenset({".metadata", "trainer_state.json", "random_states_0.pkl", _LATEST})
+#: Files of which each process writes one: of transformers, Accelerate and DeepSpeed.
 _OF_PROCESS = re.compile(
-    r"(?:^|/)(rng_state_\d+\.pth|random_states_\d+\.pkl|ocdbt\.process_\d+(?=/)"
+    r"(?:^|/)(rng_state_\d+\.pth|random_states_\d+\.pkl"
     r"|\w*zero_pp_rank_\d+_mp_rank_\d+_optim_states\.pt)"
 )
 
@@ -71,10 +66,8 @@ def parts_in_tasks(contents: Mapping[str, Sequence[Contents]]) -> bool:
             without = [other for other in others if marker not in other.files]
             if any(name.startswith(above) for other in without for name in other.files):
                 return True
-        # Each process of Orbax can also write checkpoints of its own.
-        for (_above, shape), (count, world) in _counts([one], None).items():
-            if count < world and "ocdbt" not in shape:
-                return True
+        if any(count < world for count, world in _counts([one], None).values()):
+            return True
     return False
 
 

@@ -47,6 +47,8 @@ _METADATA: dict[str, tuple[str, ...]] = {
     "latest": (),
     PARTS_FILE: (),
 }
+#: Orbax's file in the directory of a checkpoint, with the time at which it was complete.
+_ORBAX_METADATA = "_CHECKPOINT_METADATA"
 _STATE_LINE = re.compile(rb'^model_checkpoint_path:\s*"([^"\n]+)"', re.MULTILINE)
 
 
@@ -70,7 +72,8 @@ def state_of(path: str) -> FileState | None:
 def scan_directory(root: str) -> dict[str, FileState]:
     """Return all regular files with a final name: path below ``root`` -> state.
 
-    Links, hidden and temporary names are omitted.
+    Links, hidden and temporary names are omitted, and checkpoints that Orbax has not completed:
+    with a directory for each process it writes them under their final name.
 
     Raises
     ------
@@ -95,7 +98,21 @@ def scan_directory(root: str) -> dict[str, FileState]:
             raise OSError(
                 errno.EFBIG, _("more than {max_files} files").format(max_files=MAX_FILES), root
             )
+    for path in [path for path in found if path.rpartition("/")[2] == _ORBAX_METADATA]:
+        if _is_uncommitted(os.path.join(root, path)):
+            above = path[: -len(_ORBAX_METADATA)]
+            found = {name: seen for name, seen in found.items() if not name.startswith(above)}
     return found
+
+
+def _is_uncommitted(path: str) -> bool:
+    """Return whether Orbax has begun a checkpoint with this metadata file, and not ended it."""
+    try:
+        with open(path, "rb") as file:
+            values = json.loads(file.read(MAX_METADATA))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(values, dict) and values.get("commit_timestamp_nsecs", 0) is None
 
 
 def _entries(directory: str) -> Iterator[tuple[str, os.DirEntry[str]]]:

@@ -18,7 +18,7 @@ from submarine_jobs.checks import checkpoint_links
 from submarine_runtime.protocol import JobRecord, State
 from tests.configurations import make_role
 from tests.local.coordinator.gang_processes import GangProcesses
-from tests.torch_tree import torch_environment
+from tests.torch_tree import deepspeed_environment, torch_environment
 from tests.waiting import until
 
 #: Imports take minutes of a busy machine.
@@ -233,6 +233,42 @@ model.eval()
 say("end", (model(batch) - 1).square().mean().item())
 accelerator.end_training()
 """
+#: ZeRO stage 1: each rank writes its part of the optimizer's state, the first one the rest.
+DEEPSPEED = """
+import deepspeed
+import torch.distributed as dist
+# gloo alone: it would compile an operator for shared memory.
+deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+deepspeed.init_distributed("gloo")
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+engine, *_ = deepspeed.initialize(
+    model=model,
+    optimizer=torch.optim.Adam(model.parameters(), 0.05),
+    config={
+        "train_micro_batch_size_per_gpu": 8 // world,
+        "zero_optimization": {"stage": 1},
+        "zero_allow_untested_optimizer": True,
+    },
+)
+path, state = engine.load_checkpoint(place)
+step = state["step"] if path else 0
+say("begin", step)
+while step < steps:
+    step += 1
+    data = torch.Generator().manual_seed(1000 * step)
+    loss = (engine(torch.rand(8, 8, generator=data)[rank :: world]) - 1).square().mean()
+    engine.backward(loss)
+    engine.step()
+    loss = loss.detach()
+    dist.all_reduce(loss)
+    time.sleep(PAUSE)
+    say("step", step)
+    if step % every == 0:
+        engine.save_checkpoint(place, client_state={"step": step})
+say("end", loss.item() / world)
+dist.destroy_process_group()
+"""
 PROGRAMS = {
     "ddp": DDP,
     "steps": FSDP,
@@ -240,6 +276,7 @@ PROGRAMS = {
     "hf": HF,
     "lightning": LIGHTNING,
     "accelerate": ACCELERATE,
+    "deepspeed": DEEPSPEED,
 }
 #: One task writes these; each task writes a part of the others.
 ONE_WRITER = ("ddp", "lightning")
@@ -254,15 +291,15 @@ class Training:
         self.gang, self.steps = gang, steps
         self.barrier = gang.root / "barrier"
         self.barrier.mkdir()
-        python = str(torch_environment() / "bin/python3")
+        place = deepspeed_environment() if kind == "deepspeed" else torch_environment()
         source = COMMON + PROGRAMS[kind]
         for name, value in (("BARRIER", str(self.barrier)), ("KIND", kind), ("PAUSE", pause)):
             source = source.replace(name, repr(value))
         source = source.replace("STEPS, EVERY", f"{steps}, {EVERY}")
         agent = {
             "framework": "pytorch",
-            "python": python,
-            "env": {"USE_LIBUV": "0", "HF_HUB_OFFLINE": "1"},
+            "python": str(place / "bin/python3"),
+            "env": {"USE_LIBUV": "0", "HF_HUB_OFFLINE": "1", "DS_ACCELERATOR": "cpu"},
             "checkpoint_links": checkpoint_links({"main.py": source.encode()}),
         }
         settings = {"max_restarts": 100, "sync_interval": 0.5, "framework": "pytorch"}
@@ -374,7 +411,7 @@ def test_other_ways_to_save(gang: GangProcesses, undisturbed: Any, kind: str) ->
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["ddp", "steps", "lightning", "hf"])
+@pytest.mark.parametrize("kind", ["ddp", "steps", "lightning", "hf", "accelerate", "deepspeed"])
 def test_ten_kills_do_not_change_the_loss(gang: GangProcesses, undisturbed: Any, kind: str) -> None:
     # Each restart may go forward by two checkpoints and a bit.
     steps = (KILLS + 2) * 2 * EVERY

@@ -1,4 +1,5 @@
-"""Each program of docs/libraries.md as a script and as a notebook, with two workers."""
+"""Each program of docs/libraries.md as a script with one task, with two, and with two processes in
+each of two, and as a notebook with two tasks."""
 
 from __future__ import annotations
 
@@ -17,18 +18,22 @@ import pytest
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_runtime.protocol import State
-from tests.example_programs import EXAMPLES, FOLDER, ROOT, description, programs
+from tests.example_programs import EXAMPLES, FOLDER, description, programs
 from tests.frameworks.gang import FRAMEWORKS
 from tests.notebook.conftest import clean_environment
 from tests.submission import cancel_unfinished
-from tests.torch_tree import torch_environment
+from tests.torch_tree import deepspeed_environment, torch_environment
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
-DEEPSPEED = ROOT / ".venv-deepspeed"
 TREES = {"xgboost_train": "xgboost", "lightgbm_train": "lightgbm", "optuna_study": "xgboost"}
 NAMES = [path.stem for path in programs() if path.stem != "optuna_study"]
 Run = Callable[..., str]
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+#: Workers, and processes of each.
+SHAPES = [(1, 1), (2, 1), (2, 2)]
+#: Libraries with one process in a container, which divides its rows among threads.
+ONE_PROCESS = ("xgboost_train", "lightgbm_train")
+#: The control sequences of a progress bar, and the label of one of several processes.
+_BEFORE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|^\[\d+\] ", re.MULTILINE)
 
 
 def environment_of(name: str) -> Path:
@@ -38,11 +43,7 @@ def environment_of(name: str) -> Path:
         if not FRAMEWORKS.exists() or subprocess.run(command, check=False).returncode:
             pytest.skip(f"scripts/setup.sh frameworks installs {module}")
         return FRAMEWORKS.parents[1]
-    if name == "deepspeed_train":
-        if not (DEEPSPEED / ".set-up-deepspeed").exists():
-            pytest.skip("scripts/setup.sh deepspeed makes .venv-deepspeed")
-        return DEEPSPEED
-    return torch_environment()
+    return deepspeed_environment() if name == "deepspeed_train" else torch_environment()
 
 
 @pytest.fixture
@@ -83,34 +84,43 @@ def said(job: Job, word: str) -> list[str]:
     """What follows ``word`` at the beginning of a line of each worker."""
     found = []
     for task in job.task_names:
-        # A progress bar writes control sequences before the next line.
-        lines = _CONTROL.sub("", job.log(task=task).data.decode()).splitlines()
+        lines = _BEFORE.sub("", job.log(task=task).data.decode()).splitlines()
         found += [line.removeprefix(f"{word} ") for line in lines if line.startswith(f"{word} ")]
     return found
 
 
-def check_result(job: Job, name: str, workers: int = 2) -> None:
-    """All workers have trained one good model."""
+def check_result(job: Job, name: str, ranks: int = 2) -> None:
+    """All ranks have trained one good model."""
     record = job.wait(30)
     assert record.state is State.SUCCEEDED, record.detail
     assert not record.warnings
     first = "part" if name == "lightgbm_train" else "rank"
-    ranks = [text.partition(",")[0] for text in said(job, first)]
-    assert sorted(ranks) == [f"{rank} of {workers}" for rank in range(workers)]
+    found = [text.partition(",")[0] for text in said(job, first)]
+    assert sorted(found) == [f"{rank} of {ranks}" for rank in range(ranks)]
     digests = said(job, "digest")
-    assert len(digests) == workers
+    assert len(digests) == ranks
     assert len(set(digests)) == 1
     accuracies = [float(text) for text in said(job, "accuracy")]
-    assert len(accuracies) == workers
+    assert len(accuracies) == ranks
     assert min(accuracies) > 0.8, accuracies
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_script(run: Run, session: Session, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "workers", "processes"),
+    [
+        (name, *shape)
+        for name in NAMES
+        for shape in SHAPES
+        if shape[1] == 1 or name not in ONE_PROCESS
+    ],
+)
+def test_a_script(run: Run, session: Session, name: str, workers: int, processes: int) -> None:
     python = f"path:{environment_of(name)}"
-    words = shlex.split(description(EXAMPLES / f"{name}.py")[1])
-    run(*words, "--python-env", python, "--memory", "2500M")
-    check_result(newest(session), name)
+    command = description(EXAMPLES / f"{name}.py")[1]
+    words = shlex.split(command.replace("--worker 2", f"--worker {workers}"))
+    several = ("--processes", str(processes)) if processes > 1 else ()
+    run(*words, *several, "--python-env", python, "--memory", "2500M")
+    check_result(newest(session), name, workers * processes)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,7 +145,22 @@ def test_a_sharded_checkpoint_is_resumed_by_one_worker(run: Run, session: Sessio
     second = newest(session)
     assert second.id != first.id
     assert said(second, "continues") == ["after epoch 3"]
-    check_result(second, "fsdp2_train", workers=1)
+    check_result(second, "fsdp2_train", 1)
+
+
+def test_deepspeed_refuses_the_state_of_another_number_of_workers(
+    run: Run, session: Session
+) -> None:
+    """A limit of DeepSpeed: it finds the files of both workers, and says so."""
+    python = f"path:{deepspeed_environment()}"
+    words = shlex.split(description(EXAMPLES / "deepspeed_train.py")[1])
+    words = [*words, "--python-env", python, "--memory", "2500M"]
+    run(*words)
+    again = ["1" if word == "2" else word for word in words if word != "--wait"]
+    run(*again, "--resume", newest(session).id)
+    record = newest(session).wait(300)
+    assert record.state is State.FAILED
+    assert "world size of 2 but the current world size is 1" in record.detail
 
 
 @pytest.mark.parametrize("notebook", [False, True], ids=["script", "notebook"])

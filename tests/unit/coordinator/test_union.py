@@ -174,23 +174,31 @@ def test_a_directory_without_a_step_needs_a_round_in_which_no_task_changed_it() 
     assert chosen(same("worker:0", 2, 3), same("worker:1", 1, 0, 3)).rule == "beginning"
 
 
-def test_libraries_that_write_a_whole_checkpoint_in_each_task_keep_their_rule() -> None:
-    def orbax(task: str) -> Snapshot:
-        names = ("_CHECKPOINT_METADATA", "state/_METADATA", f"state/ocdbt.process_0/d/{task[-1]}a")
-        return snapshot(task, 1, *(f"12/{name}" for name in names))
+@pytest.mark.parametrize("process", ["0", "{rank}"], ids=["single", "local"])
+def test_orbax_with_a_directory_for_each_process_keeps_its_rule(process: str) -> None:
+    """Single processes, or several without a primary one: each restores its own files.
 
-    assert chosen(orbax("worker:0"), orbax("worker:1")).rule != "union"
+    Orbax deletes a checkpoint file by file: the marker of one task may be gone.
+    """
+
+    def orbax(task: str, number: int, *steps: int) -> Snapshot:
+        own = f"ocdbt.process_{process.format(rank=task[-1])}"
+        names = ["_CHECKPOINT_METADATA", "state/manifest.ocdbt", f"state/{own}/d/{task[-1]}a"]
+        files = [f"{step}/{name}" for step in steps for name in names]
+        left = f"3/{names[2]}" if task == "worker:1" else f"3/{names[0]}"
+        return snapshot(task, number, *files, left)
+
+    both = [orbax(task, number, 3 * number + 3) for task in TASKS for number in (1, 2)]
+    choice = chosen(*both)
+    assert (choice.rule, choice.step) == ("own", (9,))
+    assert {task: part.snapshot.task for task, part in choice.parts.items()} == {
+        task: task for task in TASKS
+    }
+
+
+def test_own_files_named_by_rank_are_not_parts() -> None:
     ranks = [snapshot(task, 1, f"rank{task[-1]}_step_3.pt", "latest") for task in TASKS]
     assert chosen(*ranks).rule == "own"
-
-
-def test_orbax_with_parts_of_several_processes() -> None:
-    first = snapshot(
-        "worker:0", 1, "step_12/_CHECKPOINT_METADATA", "step_12/state/ocdbt.process_0/d/a"
-    )
-    second = snapshot("worker:1", 1, "step_12/state/ocdbt.process_1/d/b")
-    choice = chosen(first, second)
-    assert (choice.rule, choice.step) == ("union", (12,))
 
 
 def test_the_rule_can_be_forced() -> None:

@@ -79,6 +79,22 @@ def test_a_file_that_is_being_written_is_not_complete(work: Path) -> None:
     assert list(seen(work)) == ["m.bin"]
 
 
+def test_a_checkpoint_that_orbax_has_not_completed_is_left_out(work: Path) -> None:
+    """With a directory for each process it has its final name from the beginning."""
+    begun = b'{"init_timestamp_nsecs": 1795971121, "commit_timestamp_nsecs": null}'
+    for step in (b"4", b"8"):
+        write(work, {f"{step.decode()}/_CHECKPOINT_METADATA": begun.replace(b"null", step)})
+        write(work, {f"{step.decode()}/default/ocdbt.process_1/d/a": step})
+    whole = seen(work)
+    write(work, {"80": b"x"})
+    assert set(seen(work)) == {*whole, "80"}
+    write(work, {"8/_CHECKPOINT_METADATA": begun})
+    assert set(seen(work)) == {*(name for name in whole if name.startswith("4/")), "80"}
+    # Other programs may use this name.
+    write(work, {"8/_CHECKPOINT_METADATA": b"[8"})
+    assert set(seen(work)) == {*whole, "80"}
+
+
 def test_a_cut_archive_is_not_whole(work: Path) -> None:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
