@@ -102,7 +102,8 @@ def check_result(job: Job, name: str, ranks: int = 2) -> None:
     assert len(set(digests)) == 1
     accuracies = [float(text) for text in said(job, "accuracy")]
     assert len(accuracies) == ranks
-    assert min(accuracies) > 0.8, accuracies
+    # Four ranks take half as many steps as two.
+    assert min(accuracies) > (0.8 if ranks <= 2 else 0.6), accuracies
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,17 @@ def init(**args):
     print(sorted(args.items()))
     if "bad" in args:
         raise ValueError("bad")
+
+class CommunicatorContext:
+    def __init__(self, **args):
+        self.args = args
+
+    def __enter__(self):
+        init(**self.args)
+        assert "dmlc_tracker_uri" in self.args, "alone"
+
+    def __exit__(self, *error):
+        print("end")
 """
 LIGHTGBM = """
 class Booster:
@@ -81,6 +92,16 @@ def test_xgboost(tmp_path: Path, python: str, call: str, expected: str) -> None:
     source = f"from xgboost import collective\ncollective.{call}\n"
     done = run(tmp_path, source, TRACKER, python)
     assert (done.stdout, done.stderr) == (expected + "\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [("", "[]"), ("dmlc_tracker_uri='x'", "[('dmlc_tracker_uri', 'x')]")],
+)
+def test_xgboost_in_a_single_task(tmp_path: Path, arguments: str, printed: str) -> None:
+    source = f"import xgboost\nwith xgboost.collective.CommunicatorContext({arguments}): pass\n"
+    done = run(tmp_path, source, {})
+    assert (done.stdout, done.stderr) == (f"{printed}\nend\n", "")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ _NAMES = ("dmlc_tracker_uri", "dmlc_tracker_port", "dmlc_task_id")
 
 
 def activate(module: Any) -> None:
-    """Add the tracker to the arguments of ``init`` and ``CommunicatorContext``."""
+    """Add the tracker to the arguments of ``init`` and ``CommunicatorContext``, or need none."""
     collective: Any = import_module(module.__name__ + ".collective")
     plain = collective.init
 
@@ -27,13 +27,32 @@ def activate(module: Any) -> None:
         return plain(**_filled(args))
 
     collective.init = init
+    if os.environ.get("DMLC_TRACKER_URI"):
+        return
+    context = collective.CommunicatorContext
+    plain_enter = context.__enter__
+
+    @functools.wraps(plain_enter)
+    def enter(self: Any) -> Any:
+        if _is_chosen(self.args):
+            return plain_enter(self)
+        # A single task has no tracker: it is rank 0 of 1, and the context asserts that it has one.
+        collective.init(**self.args)
+        return self.args
+
+    context.__enter__ = enter
+
+
+def _is_chosen(args: dict[str, Any]) -> bool:
+    """Return whether the program names a tracker, or another communicator."""
+    chosen = any(name.lower().startswith(("dmlc_tracker", "federated")) for name in args)
+    return chosen or args.get("dmlc_communicator", "rabit") != "rabit"
 
 
 def _filled(args: dict[str, Any]) -> dict[str, Any]:
-    given = {name.lower() for name in args}
-    chosen = any(name.startswith(("dmlc_tracker", "federated")) for name in given)
-    if chosen or args.get("dmlc_communicator", "rabit") != "rabit":
+    if _is_chosen(args):
         return args
+    given = {name.lower() for name in args}
     filled = dict(args)
     for name in _NAMES:
         value = os.environ.get(name.upper())
