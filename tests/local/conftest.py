@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,19 @@ def gang(tmp_path: Path) -> Iterator[GangProcesses]:
     made = GangProcesses(tmp_path)
     yield made
     made.stop_all()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 4 MiB."""
+    point = tmp_path / "small"
+    point.mkdir()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", str(point)], check=True
+    )
+    yield point
+    # Processes of a test that failed may have files open.
+    subprocess.run(["umount", "--lazy", str(point)], check=True)
 
 
 @pytest.fixture(scope="module")

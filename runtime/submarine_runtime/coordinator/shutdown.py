@@ -196,7 +196,8 @@ class Shutdown:
         job = self._loop.job
         unsaved = [task.name for task in job.tasks.values() if task.epoch and not task.saved]
         writers = [task for task, snapshots in job.restore.reports.items() if snapshots]
-        if not unsaved and job.epoch == 1 and len(writers) < 2:
+        whole = not unsaved and not self._loop.status.lacks_checkpoints
+        if whole and job.epoch == 1 and len(writers) < 2:
             delete_snapshots(self._store)
         else:
             delete_superfluous_snapshots(

@@ -19,6 +19,7 @@ from submarine_runtime.protocol import (
     Phase,
     State,
     TaskRecord,
+    layout,
     may_follow,
     to_json,
 )
@@ -215,6 +216,11 @@ class Status:
     def has_outputs(self) -> bool:
         """Whether any file was saved to the job directory."""
         return bool(self._record.outputs)
+
+    @property
+    def lacks_checkpoints(self) -> bool:
+        """Whether checkpoints are missing in the job directory, so its snapshots are restored."""
+        return any(layout.CHECKPOINTS in sentence for sentence in self._record.missing)
 
     def set_used(self, **used: Any) -> None:
         """Set entries of ``resources["used"]``."""

@@ -1,7 +1,7 @@
 """Scan a directory that a program writes: which files exist, and which are complete.
 
 A file is complete if it has not changed between two scans, no process has it open for writing, and
-an archive has its end. Only names, times and a few bytes of archives are read.
+an archive has its end. Only names, times, a few bytes of archives and metadata files are read.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _TEMPORARY = re.compile(
     r"^\.(?!metadata$)|~$|^te?mp[._-]|\.(tmp|temp)[^.]*$|\.(part|partial|swp|lock|incomplete|crdownload)$"
     r"|\.tempstate\d+$|_temp$|^workertemp_\d+$|orbax-checkpoint-tmp"
 )
+#: Files that libraries never leave empty: an empty one remains when the disk is full.
+_NEVER_EMPTY = re.compile(r"\.(?:pt|pth|pkl|ckpt|bin|safetensors|distcp|npz|h5|keras)$")
 _ZIP_START = b"PK\x03\x04"
 _ZIP_END = b"PK\x05\x06"
 #: The end record of a zip is 22 bytes and a comment of at most 65,535.
@@ -134,17 +136,18 @@ def _is_valid_name(name: str) -> bool:
 
 
 def is_complete(path: str, size: int) -> bool:
-    """Return whether no process writes to a file and an archive has its end.
+    """Return whether no process writes to a file and it has its end, as far as that can be seen.
 
-    PyTorch, Keras and NumPy write zip archives. On a file system without leases writers are not
-    detected; a file that does not change counts as complete there.
+    PyTorch, Keras and NumPy write zip archives; Keras and transformers JSON with the step. On a
+    file system without leases writers are not detected; a file that does not change counts as
+    complete there.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     try:
-        return not _has_writer(descriptor) and _has_end(descriptor, size)
+        return not _has_writer(descriptor) and _has_end(descriptor, path, size)
     except OSError:
         return False
     finally:
@@ -163,7 +166,11 @@ def _has_writer(descriptor: int) -> bool:
     return False
 
 
-def _has_end(descriptor: int, size: int) -> bool:
+def _has_end(descriptor: int, path: str, size: int) -> bool:
+    if size == 0 and _NEVER_EMPTY.search(path):
+        return False
+    if size <= MAX_METADATA and _METADATA.get(os.path.basename(path)):
+        return bool(step_of(path, os.pread(descriptor, size, 0)))
     if os.pread(descriptor, 4, 0) != _ZIP_START:
         return True
     tail = min(size, _ZIP_TAIL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.model import Profile
 from submarine_runtime.protocol import STORE_UNAVAILABLE_CODE, State
 from tests.cluster.data.hdfs_gang_processes import HdfsGangProcesses
+from tests.local.coordinator.library_training import EVERY, Training, points, undisturbed
 from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter
 from tests.waiting import until
 
@@ -132,3 +134,33 @@ def test_a_wait_for_hdfs_that_is_too_long_is_named(gang: HdfsGangProcesses) -> N
     assert gang.supervisor.wait(60) == STORE_UNAVAILABLE_CODE
     assert "HDFS did not answer for 3 s" in (gang.root / "coordinator.log").read_text()
     assert not gang.processes("agent")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("kind", ["steps", "hf"])
+def test_hdfs_away_for_a_minute_during_a_checkpoint_of_a_library(
+    gang: HdfsGangProcesses, kind: str, back: bool
+) -> None:
+    """``back``: a worker is killed just after HDFS is back, otherwise while it is away."""
+    steps = 96 if back else 24
+    training = Training(gang, kind, steps, pause=1.0 if back else 0.5, save_grace=300.0)
+    worker = f"tasks/worker-1.*/output/checkpoints/**/*{3 * EVERY}/*"
+    training.wait_for(lambda: next(gang.scratch.glob(worker), None))
+    gang.proxy.close()
+    away = time.monotonic()
+    if not back:
+        training.until_step(3 * EVERY + 2)
+        os.kill(gang.program("worker:1"), signal.SIGKILL)
+    time.sleep(max(0.0, away + 60.0 - time.monotonic()))
+    gang.proxy.open()
+    if back:
+        step = int(training.said("step", 1) or 0)
+        training.until_step(step + EVERY - step % EVERY + 2)
+        os.kill(gang.program("worker:1"), signal.SIGKILL)
+    begun = training.begun(2)
+    training.check_found(2)
+    record, loss = training.end()
+    assert loss == pytest.approx(undisturbed(kind, steps), rel=1e-6)
+    assert [(point["rule"], point["step"]) for point in points(record)] == [("union", [begun])]

@@ -22,6 +22,14 @@ from tests.cluster.jobs.training import (
     task_of,
     workers,
 )
+from tests.local.coordinator.library_training import (
+    EVERY,
+    Reports,
+    points,
+    source_of,
+    undisturbed,
+)
+from tests.torch_tree import torch_environment
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -74,6 +82,47 @@ def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_toget
         assert restart.data["rule"] in ("uncounted", "counted")
         assert "progress" not in restart.detail
         assert not [event for event in record.events if event.kind == "restored"]
+    finally:
+        three.start()
+
+
+@pytest.mark.timeout(1800)
+def test_a_node_lost_during_a_checkpoint_restores_the_parts_of_all_workers(
+    three: Minicluster, train: Callable[..., Job], tmp_path: Path
+) -> None:
+    reports = Reports(tmp_path / "barrier", lambda: job.record().events)
+    job = train(
+        "node-lost-fsdp",
+        at=0,
+        source=source_of("steps", reports.barrier, 80, pause=1.0),
+        roles=workers(2, 700, spread=True),
+        framework="pytorch",
+        python=str(torch_environment() / "bin/python3"),
+    )
+    assert reports.begun(1) == 0
+    master = node_of(job, "coordinator")
+    held = {index: node_of(job, "agent", f"worker:{index}") for index in (0, 1)}
+    assert held[0] != held[1]
+    lost = next(index for index, node in held.items() if node != master)
+
+    def uploaded(index: int) -> bool:
+        place = job.directory.file(f"snapshots/worker-{index}/e1-a1")
+        return job.directory.storage.stat(place) is not None
+
+    reports.wait_for(lambda: uploaded(0) and uploaded(1))
+    step = int(reports.said("step", 1) or 0) // EVERY * EVERY + EVERY
+    reports.wait_for(lambda: reports.said(f"saving-{step}", 1, lost) is not None)
+    three.fail_node(held[lost])
+    try:
+        begun = reports.begun(2)
+        reports.check_found(2)
+        record = job.wait(timeout=600)
+        assert record.state is State.SUCCEEDED, record.detail
+        assert 0 < begun <= step
+        assert reports.losses()[-1] == pytest.approx(undisturbed("steps", 80), rel=1e-6)
+        assert task_of(job, f"worker:{lost}").restarts == 1
+        found = [(point["rule"], point["step"]) for point in points(record)]
+        assert found == [("union", [begun])]
     finally:
         three.start()
 

@@ -129,6 +129,43 @@ while step < 1000:
         again.cancel()
 
 
+#: Writes its only checkpoint again when FLAG exists, on a disk that is full then.
+CUT = """
+import io, os, time, zipfile
+path = os.path.join(os.environ["SUBMARINE_CHECKPOINT_DIR"], "state.pt")
+if os.path.exists(path):
+    print("from", zipfile.ZipFile(path).read("step").decode())
+    raise SystemExit
+state = io.BytesIO()
+with zipfile.ZipFile(state, "w") as archive:
+    archive.writestr("step", "1")
+with open(path, "wb") as file:
+    file.write(state.getvalue())
+while not os.path.exists(FLAG):
+    time.sleep(0.05)
+with open(path, "wb") as file:
+    file.write(state.getvalue()[:60])
+raise OSError(28, "No space left on device")
+"""
+
+
+@pytest.mark.full
+def test_the_snapshot_before_a_checkpoint_that_was_cut_off_is_resumed(
+    submit: Submit, tmp_path: Path
+) -> None:
+    flag = tmp_path / "flag"
+    job = submit(CUT.replace("FLAG", repr(str(flag))))
+    snapshots = Path(job.directory.path, "snapshots")
+    until(lambda: any(snapshots.rglob("checkpoints-*.json")))
+    flag.touch()
+    record = job.wait(90)
+    assert record.reason is EndReason.DISK_FULL
+    assert record.missing == ["'checkpoints/state.pt' was not saved: it is incomplete."]
+    again = job.rerun(resume=True)
+    again.wait_success(90)
+    assert log_of(again) == "from 1\n"
+
+
 def test_inputs_are_there_or_the_job_says_which_is_not(submit: Submit, tmp_path: Path) -> None:
     write(tmp_path / "set é +%", {"a b.csv": b"1,2", "sub/c.csv": b"3"})
     source = """

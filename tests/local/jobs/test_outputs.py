@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -161,18 +160,6 @@ def test_hostile_bundles(agents: AgentProcesses, name: str) -> None:
     assert not (agents.scratch() / "out").exists()
     assert not (agents.root / "out").exists()
     assert not (agents.scratch() / "worker-0.stdout.log").exists()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MiB: a tmpfs, or a loop device where that may not be mounted."""
-    point = tmp_path / "small"
-    point.mkdir()
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", str(point)], check=True
-    )
-    yield point
-    subprocess.run(["umount", str(point)], check=True)
 
 
 def test_a_full_disk_of_the_node(agents: AgentProcesses, small_disk: Path) -> None:

@@ -105,6 +105,26 @@ def test_a_cut_archive_is_not_whole(work: Path) -> None:
     assert not is_complete(str(work / "half.pt"), len(data) - 30)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "whole"),
+    [
+        ("rng_state_1.pth", b"", False),
+        ("model.safetensors", b"", False),
+        ("_SUCCESS", b"", True),
+        ("trainer_state.json", b"", False),
+        ("trainer_state.json", b'{"global_step": 8, "log_history": [{"loss": 1}', False),
+        ("trainer_state.json", b'{"global_step": 8}\n', True),
+        ("training_metadata.json", b'{"epoch": 3, ', False),
+        ("losses.json", b"[1, 2", True),
+    ],
+)
+def test_what_a_write_to_a_full_disk_leaves_is_not_whole(
+    work: Path, name: str, text: bytes, whole: bool
+) -> None:
+    write(work, {name: text})
+    assert is_complete(str(work / name), len(text)) == whole
+
+
 def test_a_tensorflow_state_that_names_what_is_not_there(work: Path) -> None:
     write(work, {"checkpoint": b'model_checkpoint_path: "ckpt-5"\nall_model_check...'})
     write(work, {"ckpt-50.index": b""})

@@ -171,6 +171,7 @@ class TaskRun:
             context.config.spec.keep,
             self.attempt.first_rank,
             partial(self.attempt.save_outputs, succeeded=self._succeeded),
+            succeeded=self._succeeded,
         )
         self._saving.start()
 

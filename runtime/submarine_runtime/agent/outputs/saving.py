@@ -17,6 +17,7 @@ from submarine_runtime.agent.outputs.files import (
 from submarine_runtime.files import temporary_name
 from submarine_runtime.protocol import layout
 from submarine_runtime.record import UnsavedFiles
+from submarine_runtime.snapshots import is_complete
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
 from submarine_runtime.translation import _
 
@@ -55,6 +56,8 @@ class OutputSaver:
         Rank of the task's first process, if the values of every rank are returned.
     save_more
         ``Attempt.save_outputs``, called if everything else is saved.
+    succeeded
+        See ``save_all``.
 
     Attributes
     ----------
@@ -76,8 +79,10 @@ class OutputSaver:
         keep: Sequence[str] = (),
         first_rank: int | None = None,
         save_more: SaveMore = _save_nothing,
+        *,
+        succeeded: bool = True,
     ) -> None:
-        self._save_more = save_more
+        self._save_more, self._succeeded = save_more, succeeded
         self._keep, self._first_rank = keep, first_rank
         self._unsaved = UnsavedFiles()
         self._warnings: list[str] = []
@@ -129,6 +134,7 @@ class OutputSaver:
                 self._saved,
                 self._add_missing,
                 self._unsaved,
+                succeeded=self._succeeded,
                 keep=self._keep,
                 prefix=self._prefix,
                 first_rank=self._first_rank,
@@ -220,6 +226,7 @@ def save_all(
     missing: Callable[[str], None],
     unsaved: UnsavedFiles,
     *,
+    succeeded: bool,
     keep: Sequence[str] = (),
     prefix: str = "",
     first_rank: int | None = None,
@@ -233,6 +240,9 @@ def save_all(
         See ``save_outputs``.
     unsaved
         The files that no pattern keeps are added to it.
+    succeeded
+        Whether the program has succeeded. Otherwise checkpoint files without their end are not
+        saved: the disk was full, or the program ended while it wrote them.
     prefix, first_rank, left_out
         See ``OutputSaver``.
 
@@ -241,9 +251,15 @@ def save_all(
     str or None
         The first error's sentence; None if everything is saved.
     """
+    checkpoints = scratch.outputs[layout.CHECKPOINTS] + os.sep
 
     def outputs() -> Iterator[OutputFile]:
-        yield from find_outputs(scratch.outputs, prefix)
+        for one in find_outputs(scratch.outputs, prefix):
+            cut = not succeeded and one.source.startswith(checkpoints) and not one.refusal
+            if cut and not is_complete(one.source, one.size):
+                sentence = _("{path!r} was not saved: it is incomplete.")
+                one = one._replace(refusal=sentence.format(path=one.path[:300]))
+            yield one
         if scratch.began is not None:
             yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
 

@@ -84,16 +84,17 @@ class Finalization:
         """
         status, unsaved = self._status, UnsavedFiles()
         spec = self._config.spec
+        succeeded = ending.reason is EndReason.SUCCEEDED
         failure = save_all(
             scratch,
             self._upload,
             status.add_output,
             status.add_missing,
             unsaved,
+            succeeded=succeeded,
             keep=spec.keep,
             first_rank=0 if spec.return_all_ranks else None,
         )
-        succeeded = ending.reason is EndReason.SUCCEEDED
         if failure is None and attempt is not None:
             add, missing = status.add_output, status.add_missing
             failure = attempt.save_outputs(self._attempt, add, missing, succeeded=succeeded)
@@ -104,7 +105,7 @@ class Finalization:
         if attempt is not None and attempt.outputs is not None:
             publish = succeeded and failure is None
             failure = attempt.outputs.publish(status, self._attempt, succeeded=publish) or failure
-        if failure is None and self._status.has_outputs:
+        if failure is None and status.has_outputs and not status.lacks_checkpoints:
             with suppress(StoreError):  # They only use space.
                 delete_snapshots(self._store)
         return failure
