@@ -33,6 +33,7 @@ from .scan import (
     scan_directory as scan_directory,
     state_of as state_of,
     step_of as step_of,
+    uncommitted_checkpoints as uncommitted_checkpoints,
 )
 from .versions import (
     GRACE as GRACE,

@@ -14,7 +14,7 @@ import re
 import signal
 import stat
 from contextlib import suppress
-from typing import Iterator, Mapping, NamedTuple
+from typing import Iterable, Iterator, Mapping, NamedTuple
 
 from submarine_runtime.translation import _
 
@@ -100,11 +100,24 @@ def scan_directory(root: str) -> dict[str, FileState]:
             raise OSError(
                 errno.EFBIG, _("more than {max_files} files").format(max_files=MAX_FILES), root
             )
-    for path in [path for path in found if path.rpartition("/")[2] == _ORBAX_METADATA]:
-        if _is_uncommitted(os.path.join(root, path)):
-            above = path[: -len(_ORBAX_METADATA)]
-            found = {name: seen for name, seen in found.items() if not name.startswith(above)}
-    return found
+    uncommitted = uncommitted_checkpoints(root, found)
+    return {path: state for path, state in found.items() if not path.startswith(uncommitted)}
+
+
+def uncommitted_checkpoints(root: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the directories of checkpoints that Orbax has begun and not completed.
+
+    Parameters
+    ----------
+    paths
+        Files below ``root``; the result has such paths too, with a slash at the end.
+    """
+    described = [path for path in paths if path.rpartition("/")[2] == _ORBAX_METADATA]
+    return tuple(
+        path[: -len(_ORBAX_METADATA)]
+        for path in described
+        if _is_uncommitted(os.path.join(root, path))
+    )
 
 
 def _is_uncommitted(path: str) -> bool:

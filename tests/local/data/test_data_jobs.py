@@ -145,6 +145,12 @@ while not os.path.exists(FLAG):
     time.sleep(0.05)
 with open(path, "wb") as file:
     file.write(state.getvalue()[:60])
+# A checkpoint that Orbax has begun.
+orbax = os.path.join(os.environ["SUBMARINE_CHECKPOINT_DIR"], "8")
+os.mkdir(orbax)
+for name, text in (("_CHECKPOINT_METADATA", '{"commit_timestamp_nsecs": null}'), ("part", "8")):
+    with open(os.path.join(orbax, name), "w") as file:
+        file.write(text)
 raise OSError(28, "No space left on device")
 """
 
@@ -160,7 +166,10 @@ def test_the_snapshot_before_a_checkpoint_that_was_cut_off_is_resumed(
     flag.touch()
     record = job.wait(90)
     assert record.reason is EndReason.DISK_FULL
-    assert record.missing == ["'checkpoints/state.pt' was not saved: it is incomplete."]
+    assert record.missing == [
+        f"'checkpoints/{name}' was not saved: it is incomplete."
+        for name in ("state.pt", "8/_CHECKPOINT_METADATA", "8/part")
+    ]
     again = job.rerun(resume=True)
     again.wait_success(90)
     assert log_of(again) == "from 1\n"

@@ -17,7 +17,7 @@ from submarine_runtime.agent.outputs.files import (
 from submarine_runtime.files import temporary_name
 from submarine_runtime.protocol import layout
 from submarine_runtime.record import UnsavedFiles
-from submarine_runtime.snapshots import is_complete
+from submarine_runtime.snapshots import is_complete, uncommitted_checkpoints
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
 from submarine_runtime.translation import _
 
@@ -241,8 +241,9 @@ def save_all(
     unsaved
         The files that no pattern keeps are added to it.
     succeeded
-        Whether the program has succeeded. Otherwise checkpoint files without their end are not
-        saved: the disk was full, or the program ended while it wrote them.
+        Whether the program has succeeded. Otherwise checkpoint files without their end, and
+        checkpoints that Orbax has not completed, are not saved: the disk was full, or the program
+        ended while it wrote them.
     prefix, first_rank, left_out
         See ``OutputSaver``.
 
@@ -254,9 +255,20 @@ def save_all(
     checkpoints = scratch.outputs[layout.CHECKPOINTS] + os.sep
 
     def outputs() -> Iterator[OutputFile]:
-        for one in find_outputs(scratch.outputs, prefix):
-            cut = not succeeded and one.source.startswith(checkpoints) and not one.refusal
-            if cut and not is_complete(one.source, one.size):
+        found = list(find_outputs(scratch.outputs, prefix))
+        written: dict[OutputFile, str] = {}
+        if not succeeded:
+            written = {
+                one: one.source[len(checkpoints) :]
+                for one in found
+                if one.source.startswith(checkpoints) and not one.refusal
+            }
+        uncommitted = uncommitted_checkpoints(checkpoints, written.values())
+        for one in found:
+            path = written.get(one)
+            if path is not None and (
+                path.startswith(uncommitted) or not is_complete(one.source, one.size)
+            ):
                 sentence = _("{path!r} was not saved: it is incomplete.")
                 one = one._replace(refusal=sentence.format(path=one.path[:300]))
             yield one
