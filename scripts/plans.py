@@ -126,12 +126,12 @@ PLANS = {
     ),
     "test": (
         UNIT,
-        Part("local backend", 700, (LOCAL_TESTS,), real=True),
+        Part("local backend", 780, (LOCAL_TESTS,), real=True),
         BROWSER,
         *STATIC,
         Part(
             "cluster",
-            1500,
+            1380,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),
@@ -160,4 +160,4 @@ PLANS = {
         ),
     ),
 }
-SETUP_BUDGET = 330
+SETUP_BUDGET = 320
