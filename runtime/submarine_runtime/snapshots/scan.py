@@ -101,6 +101,8 @@ def scan_directory(root: str) -> dict[str, FileState]:
                 errno.EFBIG, _("more than {max_files} files").format(max_files=MAX_FILES), root
             )
     uncommitted = uncommitted_checkpoints(root, found)
+    if not uncommitted:
+        return found
     return {path: state for path, state in found.items() if not path.startswith(uncommitted)}
 
 
@@ -112,11 +114,10 @@ def uncommitted_checkpoints(root: str, paths: Iterable[str]) -> tuple[str, ...]:
     paths
         Files below ``root``; the result has such paths too, with a slash at the end.
     """
-    described = [path for path in paths if path.rpartition("/")[2] == _ORBAX_METADATA]
     return tuple(
         path[: -len(_ORBAX_METADATA)]
-        for path in described
-        if _is_uncommitted(os.path.join(root, path))
+        for path in paths
+        if path.rpartition("/")[2] == _ORBAX_METADATA and _is_uncommitted(os.path.join(root, path))
     )
 
 

@@ -61,9 +61,24 @@ def before_save(step):
 
 say("found", digests())
 """
+#: A step of DDP and FSDP2.
+TRAIN = """
+import torch.distributed as dist
+
+def train(step):
+    data = torch.Generator().manual_seed(1000 * step)
+    batch = torch.rand(8, 8, generator=data)[rank :: world]
+    optimizer.zero_grad()
+    loss = (model(batch) - 1).square().mean()
+    loss.backward()
+    optimizer.step()
+    dist.all_reduce(loss)
+    time.sleep(PAUSE)
+    say("step", step)
+    return loss
+"""
 #: Rank 0 saves all of the state.
 DDP = """
-import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 torch.manual_seed(1)
@@ -80,15 +95,7 @@ if os.path.exists(saved):
 say("begin", step)
 while step < steps:
     step += 1
-    data = torch.Generator().manual_seed(1000 * step)
-    batch = torch.rand(8, 8, generator=data)[rank :: world]
-    optimizer.zero_grad()
-    loss = (model(batch) - 1).square().mean()
-    loss.backward()
-    optimizer.step()
-    dist.all_reduce(loss)
-    time.sleep(PAUSE)
-    say("step", step)
+    loss = train(step)
     if step % every == 0 and rank == 0:
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
         torch.save(state, saved + ".tmp")
@@ -98,7 +105,6 @@ dist.destroy_process_group()
 """
 #: FSDP2 with a sharded checkpoint for each step, or one directory again and again.
 FSDP = """
-import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
@@ -128,15 +134,7 @@ if found():
 say("begin", step)
 while step < steps:
     step += 1
-    data = torch.Generator().manual_seed(1000 * step)
-    batch = torch.rand(8, 8, generator=data)[rank :: world]
-    optimizer.zero_grad()
-    loss = (model(batch) - 1).square().mean()
-    loss.backward()
-    optimizer.step()
-    dist.all_reduce(loss)
-    time.sleep(PAUSE)
-    say("step", step)
+    loss = train(step)
     if step % every == 0:
         parts, state = get_state_dict(model, optimizer)
         whole = {"model": parts, "optimizer": state, "step": torch.tensor(float(step))}
@@ -295,9 +293,9 @@ say("end", loss.item() / world)
 dist.destroy_process_group()
 """
 PROGRAMS = {
-    "ddp": DDP,
-    "steps": FSDP,
-    "same": FSDP,
+    "ddp": TRAIN + DDP,
+    "steps": TRAIN + FSDP,
+    "same": TRAIN + FSDP,
     "hf": HF,
     "lightning": LIGHTNING,
     "accelerate": ACCELERATE,

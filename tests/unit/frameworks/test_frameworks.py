@@ -260,7 +260,7 @@ def test_every_collective_framework_names_what_its_program_lacks(framework: str)
     made = setups(framework, members_of({"worker": 2, "ps": 1, "scheduler": 1}))
     rendezvous = "programs" if framework == "keras" else rendezvous
     assert made["worker:0"].rendezvous == rendezvous
-    # A check costs 10 ms of CPU time: not in a task whose port nobody uses.
+    # A check costs 10 ms of CPU time, so a task whose port is not used has none.
     assert made["worker:1"].rendezvous == (rendezvous if rendezvous == "programs" else "")
     assert not setups(framework, members_of({"worker": 1}))["worker:0"].rendezvous
 
